@@ -1,0 +1,45 @@
+# Everything here makes its own environment in .venv and is safe to repeat.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
+
+.PHONY: demo test lint bench docs clean
+
+$(VENV)/.made: constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) torch==2.13.0
+	touch $@
+
+# One stamp for each set of extras, so that a second run installs nothing.
+$(VENV)/.demo: $(VENV)/.made pyproject.toml
+	$(PIP) --editable '.[sim]'
+	touch $@
+
+$(VENV)/.test: $(VENV)/.made pyproject.toml
+	$(PIP) --editable '.[sim,study,rivals,onnx,mdf,frames,test]'
+	touch $@
+
+$(VENV)/.lint: $(VENV)/.test
+	$(PIP) --editable '.[lint]'
+	touch $@
+
+demo: $(VENV)/.demo
+	$(BIN)/evband demo --out demo/
+
+test: $(VENV)/.test
+	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+lint: $(VENV)/.lint
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(VENV)/.test
+	$(BIN)/python benchmarks/bench.py
+
+docs: $(VENV)/.test
+	$(BIN)/python docs/tables.py
+
+clean:
+	rm -rf $(VENV) demo

@@ -1,0 +1,1 @@
+"""The ensemble network: LSTM, heads, anchors. Needs torch and numpy only."""
