@@ -1,0 +1,332 @@
+"""From gridded trips to arrays: the network's inputs x, the road-load features r and the power y.
+
+Everything learned here (ranges, scales, hinge knots) comes from training rows only, is small, and goes into the model
+file as JSON. `FeatureMap.transform` serves whole trips, `FeatureMap.stream` single ticks; both see the past only.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import abc
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+import numpy as np
+
+from evband import road_load
+from evband.channels import ELECTRICAL, FEATURE_SETS
+from evband.errors import ArtifactError, ChannelError, SettingsError, TripsError
+
+if TYPE_CHECKING:
+    from evband.trips import Trip
+
+Scaling = Literal["standard", "minmax"]
+
+AUTO = (
+    "speed_kmh",
+    "acceleration_ms2",
+    "motor_torque_nm",
+    "motor_rpm",
+    "force_n",
+    "road_load_n",
+    "parasitic_n",
+    "elevation_m",
+    "ambient_temp_c",
+    "wind_ms",
+)
+HELD = ("ambient_temp_c", "wind_ms")  # slow channels: the last reading stands until the next
+_ELECTRICAL_NAME = re.compile(r"power|voltage|current|soc|energy|_kwh?$|_[av]$", re.IGNORECASE)
+
+
+def resolve_features(spec: str | Iterable[str], trips: abc.Sequence[Trip]) -> tuple[str, ...]:
+    """Channel names behind `auto`, a feature set's name or a comma list; every trip must have every one of them."""
+    if spec == "auto":
+        found = tuple(c for c in AUTO if all(trip.has(c) for trip in trips))
+        if "speed_kmh" not in found:
+            lacking = next((trip.trip_id for trip in trips if not trip.has("speed_kmh")), "?")
+            raise ChannelError(f"trip {lacking} has no speed_kmh; map its speed channel, or name the features to use")
+        return found
+    if isinstance(spec, str):
+        named = FEATURE_SETS.get(spec) or tuple(name.strip() for name in spec.split(",") if name.strip())
+    else:
+        named = tuple(spec)
+    if not named or len(set(named)) != len(named):
+        raise ChannelError(f"features {spec!r} name no channel, or one twice; give e.g. auto, motion or a,b,c")
+    for name in named:
+        if name in ELECTRICAL or _ELECTRICAL_NAME.search(name):
+            raise ChannelError(
+                f"{name} cannot be a feature: electrical channels and other estimates of power are the answer, not inputs"
+            )
+        if name in ("time_s", "trip_id", "segment"):
+            raise ChannelError(f"{name} cannot be a feature: it tells when or which drive it was, not what the car did")
+    require_channels(named, trips)
+    return named
+
+
+def require_channels(channels: Iterable[str], trips: abc.Sequence[Trip]) -> None:
+    """Raise for the first trip that lacks any of `channels`, naming all it lacks."""
+    for trip in trips:
+        lacking = [c for c in channels if not trip.has(c)]
+        if lacking:
+            raise ChannelError(
+                f"trip {trip.trip_id} has no {', '.join(lacking)}; leave that out of the features or map the log's name for it"
+            )
+
+
+@dataclass(frozen=True)
+class Sequence:
+    """One trip as arrays."""
+
+    trip_id: str
+    time_s: np.ndarray  # [T]
+    x: np.ndarray  # [T, F] float32, scaled inputs
+    r: np.ndarray  # [T, K] float32, standardised road-load features
+    y: np.ndarray  # [T] float64 kW, nan where not measured
+    start: np.ndarray  # [T] bool: state starts anew here
+    outside: np.ndarray  # [T] bool: some channel is unknown or beyond its training range
+    which_outside: np.ndarray  # [T, channels] bool
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+
+@dataclass
+class FeatureMap:
+    """Channels in, arrays out; every number in it was learned from training rows."""
+
+    channels: tuple[str, ...] = ()
+    hz: float = 1.0
+    scaling: Scaling = "standard"
+    knots: list[tuple[str, float]] = field(default_factory=list)  # (road term, knot in its unit)
+    low: np.ndarray = field(default_factory=lambda: np.empty(0))  # [channels] training range
+    high: np.ndarray = field(default_factory=lambda: np.empty(0))
+    typical: np.ndarray = field(default_factory=lambda: np.empty(0))  # [channels] stands in for an unknown value
+    input_names: tuple[str, ...] = ()
+    x_shift: np.ndarray = field(default_factory=lambda: np.empty(0))  # [F]
+    x_scale: np.ndarray = field(default_factory=lambda: np.empty(0))
+    road_names: tuple[str, ...] = ()
+    r_shift: np.ndarray = field(default_factory=lambda: np.empty(0))  # [K]
+    r_scale: np.ndarray = field(default_factory=lambda: np.empty(0))
+    y_mean: float = 0.0
+    y_std: float = 1.0
+    gram: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))  # [K, K] r'r / N of training rows
+    moment: np.ndarray = field(default_factory=lambda: np.empty(0))  # [K] r'z / N, z the standardised power
+    rows: int = 0  # training rows with known power
+
+    @classmethod
+    def fit(
+        cls,
+        trips: abc.Sequence[Trip],
+        spec: str | Iterable[str] = "auto",
+        hinges: bool = True,
+        scaling: Scaling = "standard",
+    ) -> Self:
+        """Learn ranges, scales, knots and the least-squares moments from gridded training trips."""
+        channels = resolve_features(spec, trips)
+        rates = {trip.hz for trip in trips}
+        hz = rates.pop() if len(rates) == 1 else None
+        if hz is None:
+            raise TripsError("features need trips on one grid; call trips.on_grid(hz) first")
+        if scaling not in ("standard", "minmax"):
+            raise SettingsError(f"scaling must be standard or minmax, not {scaling!r}")
+        self = cls(channels=channels, hz=float(hz), scaling=scaling)
+        raw = [self._signals(trip) for trip in trips]
+        y = np.concatenate([_power(trip) for trip in trips])
+        signals = {c: np.concatenate([trip_signals[c] for trip_signals in raw]) for c in channels}
+        known = np.isfinite(y) & np.all([np.isfinite(s) for s in signals.values()], axis=0)
+        if known.sum() < 2 or float(np.ptp(y[known])) == 0.0:
+            raise TripsError(f"power_kw is known and varied in {int(known.sum())} usable rows only; give longer trips")
+        self._learn({c: s[known] for c, s in signals.items()}, y[known], hinges)
+        return self
+
+    def _learn(self, signals: dict[str, np.ndarray], y: np.ndarray, hinges: bool) -> None:
+        """Set every learned number from rows without gaps."""
+        values = np.stack(list(signals.values()))
+        self.low, self.high, self.typical = values.min(1), values.max(1), np.median(values, 1)
+        inputs = road_load.input_terms(signals)
+        x = np.stack(list(inputs.values()), -1)
+        shift, scale = (x.min(0), np.ptp(x, 0)) if self.scaling == "minmax" else (x.mean(0), x.std(0))
+        varied = np.ptp(x, 0) > 0
+        self.input_names = tuple(name for name, keep in zip(inputs, varied, strict=True) if keep)
+        self.x_shift, self.x_scale = shift[varied], scale[varied]
+
+        terms = road_load.road_terms(signals)
+        self.knots = road_load.hinge_knots(terms) if hinges else []
+        r = self._with_hinges(np.stack(list(terms.values()), -1), tuple(terms))
+        names = (*terms, *(f"max(0,{name}-{knot:.6g})" for name, knot in self.knots))
+        varied = np.ptp(r, 0) > 0
+        self.road_names = tuple(name for name, keep in zip(names, varied, strict=True) if keep)
+        self.knots = [k for k, keep in zip(self.knots, varied[len(terms) :], strict=True) if keep]
+        r = r[:, varied]
+        self.r_shift, self.r_scale = r.mean(0), r.std(0)
+        self.y_mean, self.y_std, self.rows = float(y.mean()), float(y.std()), len(y)
+        r = (r - self.r_shift) / self.r_scale
+        self.gram, self.moment = r.T @ r / len(y), r.T @ ((y - self.y_mean) / self.y_std) / len(y)
+
+    def transform(self, trip: Trip) -> Sequence:
+        """Arrays of one gridded trip; an unknown value is replaced by the training median and flagged outside."""
+        if trip.hz != self.hz:
+            raise TripsError(
+                f"trip {trip.trip_id} is on a {trip.hz} Hz grid, the features on {self.hz} Hz; use on_grid"
+            )
+        require_channels(self.channels, [trip])
+        raw = self._signals(trip)
+        values = np.stack([raw[c] for c in self.channels], -1)  # [T, channels]
+        which = ~((values >= self.low) & (values <= self.high))
+        values = np.where(np.isfinite(values), values, self.typical)
+        x, r = self._rows(dict(zip(self.channels, values.T, strict=True)))
+        return Sequence(
+            trip_id=trip.trip_id,
+            time_s=trip.table["time_s"].to_numpy(),
+            x=x.astype(np.float32),
+            r=r.astype(np.float32),
+            y=_power(trip),
+            start=_starts(trip),
+            outside=which.any(1),
+            which_outside=which,
+        )
+
+    def stream(self) -> FeatureStream:
+        """Tick-by-tick twin of `transform`, with its own small memory."""
+        return FeatureStream(self)
+
+    def least_squares(self, ridge: float = 1e-5) -> np.ndarray:
+        """Weights [K] that minimise mean (z - r w)^2 + ridge |w|^2 over training rows, z = (y - y_mean) / y_std.
+
+        r and z are centred on training rows, so there is no intercept: y = y_mean + y_std * (r w).
+        """
+        return np.linalg.solve(self.gram + ridge * np.eye(len(self.gram)), self.moment)
+
+    def physical(self, weights: np.ndarray) -> dict[str, float]:
+        """Coefficients in kW per unit of each road term, and `constant` in kW, of standardised weights [K]."""
+        coefficients = self.y_std * np.asarray(weights, dtype=float) / self.r_scale
+        constant = self.y_mean - float(coefficients @ self.r_shift)
+        return {"constant": constant} | dict(zip(self.road_names, coefficients.tolist(), strict=True))
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-able; `from_dict` gives back an equal map."""
+        return {
+            name: value.tolist() if isinstance(value, np.ndarray) else value
+            for name, value in ((f, getattr(self, f)) for f in self.__dataclass_fields__)
+        }
+
+    @classmethod
+    def from_dict(cls, saved: Mapping[str, Any]) -> Self:
+        """Inverse of `to_dict`."""
+        values = dict(saved)
+        for name in ("low", "high", "typical", "x_shift", "x_scale", "r_shift", "r_scale", "gram", "moment"):
+            values[name] = np.asarray(values[name], dtype=float)
+        for name in ("channels", "input_names", "road_names"):
+            values[name] = tuple(values[name])
+        values["knots"] = [(str(term), float(knot)) for term, knot in values["knots"]]
+        return cls(**values)._checked()
+
+    def _checked(self) -> Self:
+        """Self, if its parts fit each other; a model file is not to be trusted."""
+        c, f, k = len(self.channels), len(self.input_names), len(self.road_names)
+        shapes = {"low": (c,), "high": (c,), "typical": (c,), "x_shift": (f,), "x_scale": (f,)}
+        shapes |= {"r_shift": (k,), "r_scale": (k,), "gram": (k, k), "moment": (k,)}
+        for name, shape in shapes.items():
+            array = getattr(self, name)
+            if array.shape != shape or not np.isfinite(array).all():
+                raise ArtifactError(f"the features' {name} in the model file is damaged; fit the model again")
+        if not ((self.x_scale > 0).all() and (self.r_scale > 0).all() and self.y_std > 0 and self.hz > 0):
+            raise ArtifactError("a scale of the features in the model file is not positive; fit the model again")
+        return self
+
+    def _signals(self, trip: Trip) -> dict[str, np.ndarray]:
+        """Channels of a trip as float arrays, nan where unknown; elevation becomes the grade of the road just driven."""
+        signals = {}
+        for c in self.channels:
+            column = trip.table[c].fill_nan(None)
+            signals[c] = (column.forward_fill() if c in HELD else column).to_numpy().astype(float)
+        if "elevation_m" in signals:
+            speed = trip.table["speed_kmh"].to_numpy().astype(float) / 3.6
+            signals["elevation_m"] = road_load.grades(signals["elevation_m"], speed, _starts(trip), 1.0 / self.hz)
+        return signals
+
+    def _rows(self, signals: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray]:
+        """Scaled inputs and road features of one tick (floats) or many rows (arrays)."""
+        inputs = road_load.input_terms(signals)
+        x = _columns([inputs[name] for name in self.input_names])
+        terms = road_load.road_terms(signals)
+        kept = tuple(name for name in self.road_names if name in terms)
+        r = self._with_hinges(_columns([terms[name] for name in kept]), kept)
+        return (x - self.x_shift) / self.x_scale, (r - self.r_shift) / self.r_scale
+
+    def _with_hinges(self, terms: np.ndarray, names: tuple[str, ...]) -> np.ndarray:
+        """[..., terms] -> [..., terms + knots]."""
+        if not self.knots:
+            return terms
+        which = [names.index(name) for name, _ in self.knots]
+        at = np.array([knot for _, knot in self.knots])
+        return np.concatenate([terms, road_load.positive(terms[..., which] - at)], -1)
+
+
+class FeatureStream:
+    """Feature rows one tick at a time, equal to `FeatureMap.transform` of the whole trip."""
+
+    def __init__(self, features: FeatureMap) -> None:
+        self._map = features
+        self._slope = road_load.Slope()
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin a trip."""
+        self._held: dict[str, float] = {}
+        self.gap()
+
+    def gap(self) -> None:
+        """Go on after a gap: the road in between was not seen, the weather stays."""
+        self._slope.reset()
+        self._last_speed: float | None = None
+
+    def tick(self, values: Mapping[str, float | None]) -> tuple[np.ndarray, np.ndarray, bool]:
+        """(x [F], r [K], outside) at the next grid step; acceleration, if not given, is the change of speed."""
+        signals, outside = {}, False
+        speed = values.get("speed_kmh")
+        for i, c in enumerate(self._map.channels):
+            value = self._value(c, values, speed)
+            if value is None or not self._map.low[i] <= value <= self._map.high[i]:
+                outside = True
+            signals[c] = float(self._map.typical[i]) if value is None else value
+        self._last_speed = speed
+        x, r = self._map._rows(signals)
+        return x.astype(np.float32), r.astype(np.float32), outside
+
+    def _value(self, channel: str, values: Mapping[str, float | None], speed: float | None) -> float | None:
+        value = values.get(channel)
+        if value is not None and value != value:
+            value = None
+        if channel == "elevation_m":
+            moved = (speed or 0.0) / 3.6 / self._map.hz
+            return self._slope.update(float("nan") if value is None else value, moved)
+        if channel == "acceleration_ms2" and value is None and speed is not None:
+            before = speed if self._last_speed is None else self._last_speed
+            return (speed - before) / 3.6 * self._map.hz
+        if channel in HELD:
+            value = self._held.get(channel) if value is None else value
+            if value is not None:
+                self._held[channel] = value
+        return None if value is None else float(value)
+
+
+def _columns(values: list[Any]) -> np.ndarray:
+    """[columns] of floats, [rows, columns] of arrays."""
+    return np.stack(values, -1) if isinstance(values[0], np.ndarray) else np.array(values)
+
+
+def _power(trip: Trip) -> np.ndarray:
+    """Measured power [T] in kW, nan where there is none."""
+    if not trip.has("power_kw"):
+        return np.full(len(trip), np.nan)
+    return trip.table["power_kw"].to_numpy().astype(float)
+
+
+def _starts(trip: Trip) -> np.ndarray:
+    """[T] bool: rows where a new segment begins."""
+    segment = trip.table["segment"].to_numpy()
+    start = np.ones(len(segment), dtype=bool)
+    start[1:] = segment[1:] != segment[:-1]
+    return start

@@ -1,0 +1,156 @@
+"""Road-load terms: the physics a dozen coefficients of least squares can already explain.
+
+Wheel power of a car is ``m a v + F0 v + F1 v^2 + (rho cd A / 2) v^3 + m g v grade``; a drive train loses a share of it
+and gives back less when braking. Every term below is a plain expression in SI units that works on a float (one tick)
+as on an array (a whole trip), so a stream and a file cannot disagree.
+
+A coefficient of least squares in kW reads directly: of ``a*v`` tonnes, of ``v`` kN of rolling resistance, of ``v^3``
+``rho cd A / 2`` in g/m, of ``v*grade`` tonnes times g.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import TypeVar
+
+import numpy as np
+
+from evband.errors import ChannelError
+
+Value = TypeVar("Value", float, np.ndarray)
+
+FORCES = ("force_n", "road_load_n", "parasitic_n")
+COLD_C, HOT_C = 18.0, 22.0  # below heats, above cools; in between the cabin asks for neither
+
+HINGED = ("a*v", "v", "a", "T*v")
+HINGE_LEVELS = (0.02, 0.1, 0.25, 0.5, 0.75, 0.9, 0.98)
+
+GRADE_LENGTH_M = 120.0  # memory of the slope: far enough to average 1 m steps, near enough to follow a hill
+GRADE_PRIOR_M2 = 400.0  # how much spread along the road it takes to believe a slope
+
+
+def positive(x: Value) -> Value:
+    """max(0, x) of a float or an array alike."""
+    return 0.5 * (x + abs(x))  # type: ignore[return-value]
+
+
+def ambient_hinges(ambient_c: Value) -> tuple[Value, Value]:
+    """Degrees that call for heating and for cooling; linear ambient misleads as soon as the season changes."""
+    return positive(COLD_C - ambient_c), positive(ambient_c - HOT_C)
+
+
+class Slope:
+    """Grade of the road just driven, from past elevation only: slope of a regression of elevation on distance.
+
+    Each metre weighs ``exp(-distance since / length)``, so standing still changes nothing; weighted moments are updated
+    in place. ``grade = S_se / (S_ss + prior)``: zero until the car has moved, hardly moved by the 1 m steps of many logs.
+    """
+
+    __slots__ = ("_e", "_s", "_see", "_sss", "_w", "length_m", "prior_m2")
+
+    def __init__(self, length_m: float = GRADE_LENGTH_M, prior_m2: float = GRADE_PRIOR_M2) -> None:
+        self.length_m, self.prior_m2 = length_m, prior_m2
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget the road: a trip's start or a gap."""
+        self._w = self._s = self._e = self._sss = self._see = 0.0
+
+    def update(self, elevation_m: float, moved_m: float) -> float:
+        """Take the elevation after `moved_m` metres; return the grade (rise over run). NaN elevation: road unseen."""
+        self._s -= moved_m  # distances are counted back from here
+        if self._w == 0.0:
+            if elevation_m == elevation_m:
+                self._w, self._s, self._e = 1.0, 0.0, elevation_m
+            return 0.0
+        if moved_m > 0.0:
+            fade = math.exp(-moved_m / self.length_m)
+            self._w *= fade
+            self._sss *= fade
+            self._see *= fade
+            if elevation_m == elevation_m:
+                self._add(elevation_m, moved_m)
+        return self._see / (self._sss + self.prior_m2 * self._w) if self._w else 0.0
+
+    def _add(self, elevation_m: float, weight: float) -> None:
+        total = self._w + weight
+        ds, de = -self._s, elevation_m - self._e
+        share = weight / total
+        self._s += share * ds
+        self._e += share * de
+        self._sss += self._w * share * ds * ds
+        self._see += self._w * share * ds * de
+        self._w = total
+
+
+def grades(elevation_m: np.ndarray, speed_ms: np.ndarray, start: np.ndarray, step_s: float) -> np.ndarray:
+    """Past grade at every row of a trip: `Slope` run along it, anew at each `start`."""
+    slope = Slope()
+    out = np.empty(len(elevation_m))
+    moved = speed_ms * step_s
+    for t, (e, d, anew) in enumerate(zip(elevation_m.tolist(), moved.tolist(), start.tolist(), strict=True)):
+        if anew:
+            slope.reset()
+        out[t] = slope.update(e, d)
+    return out
+
+
+def input_terms(signals: Mapping[str, Value]) -> dict[str, Value]:
+    """What the network sees of each channel: itself, save elevation (its past grade) and ambient (two hinges)."""
+    terms: dict[str, Value] = {}
+    for name, value in signals.items():
+        if name == "elevation_m":
+            terms["grade"] = value
+            if "speed_kmh" in signals:
+                terms["climb_ms"] = value * signals["speed_kmh"] / 3.6
+        elif name == "ambient_temp_c":
+            terms["cold"], terms["hot"] = ambient_hinges(value)
+        else:
+            terms[name] = value
+    return terms
+
+
+def road_terms(signals: Mapping[str, Value]) -> dict[str, Value]:
+    """The road-load terms that these signals allow (elevation_m stands for the past grade here)."""
+    terms: dict[str, Value] = {}
+    v = signals["speed_kmh"] / 3.6 if "speed_kmh" in signals else None
+    a = signals.get("acceleration_ms2")
+    if v is not None:
+        terms.update({"v": v, "v^2": v * v, "v^3": v * v * v})
+    if a is not None:
+        terms["a"] = a
+    if v is not None and a is not None:
+        terms["a*v"] = a * v
+        terms["min(a*v,0)"] = -positive(-(a * v))
+    for channel, symbol in (("motor_torque_nm", "T"), *((force, force) for force in FORCES)):
+        if channel in signals:
+            terms[symbol] = signals[channel]
+            if v is not None:
+                terms[f"{symbol}*v"] = signals[channel] * v
+    if v is None and {"motor_torque_nm", "motor_rpm"} <= signals.keys():
+        terms["T*rpm"] = signals["motor_torque_nm"] * signals["motor_rpm"]
+    for channel, scale in (("elevation_m", 1.0), ("grade_pct", 0.01)):
+        if channel in signals:
+            grade = signals[channel] * scale
+            terms["grade"] = grade
+            if v is not None:
+                terms["v*grade"] = v * grade
+    if "ambient_temp_c" in signals:
+        terms["cold"], terms["hot"] = ambient_hinges(signals["ambient_temp_c"])
+    if "wind_ms" in signals and v is not None:
+        terms["v^2*wind"] = v * v * signals["wind_ms"]
+    if not terms:
+        raise ChannelError(f"no road-load term can be made of {', '.join(signals)}; name speed_kmh or acceleration_ms2")
+    return terms
+
+
+def hinge_knots(terms: Mapping[str, np.ndarray]) -> list[tuple[str, float]]:
+    """Knots for ``max(0, term - knot)`` at training quantiles: losses and regeneration limits are not straight lines."""
+    knots = []
+    for name in HINGED:
+        if name in terms:
+            values = terms[name][np.isfinite(terms[name])]
+            at = np.unique(np.round(np.quantile(values, HINGE_LEVELS), 6))
+            knots += [(name, float(knot)) for knot in at if values.min() < knot < values.max()]
+    return knots
