@@ -1,0 +1,67 @@
+"""Gate-wise Gaussian priors, and the anchors that members draw from them once.
+
+A prior is a mean and a variance for every weight; all weights of a block (a gate of a layer, the head, the road-load
+path) share their variance. ``paper``: zero mean, flat variance. ``fan_in``: weights 1/fan_in, biases 0.1, forget-gate
+bias centred at +1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from evband.network.architecture import Architecture
+
+BIAS_VARIANCE = 0.1
+ANCHOR, START, BOOTSTRAP, WINDOWS, DROPOUT = range(5)  # a random stream of its own for each purpose
+
+
+@dataclass(frozen=True)
+class Prior:
+    mean: Tensor  # [parameters]
+    variance: Tensor  # [parameters]
+
+
+def stream(seed: int, member: int, purpose: int, *more: int) -> np.random.Generator:
+    """The random numbers of one member for one purpose; they never depend on how many members there are."""
+    return np.random.default_rng([seed, member, purpose, *more])
+
+
+def make_prior(
+    arch: Architecture,
+    kind: str = "fan_in",
+    variance: float = 0.01,
+    road_mean: NDArray[np.floating] | None = None,
+    mean: Tensor | None = None,  # a trained model's weights (averaged over members) as prior mean
+) -> Prior:
+    """The prior of one member. ``road_mean`` is the least-squares solution that the road-load path starts from."""
+    center = torch.zeros(arch.size)
+    spread = torch.full((arch.size,), float(variance))
+    if kind == "fan_in":
+        for name, where in arch.slices.items():
+            bias = name.startswith("bias") or name in ("head_b", "nu_raw")
+            spread[where] = BIAS_VARIANCE if bias else 1.0 / max(1, arch.shapes[name][-1])
+            if name.startswith("bias"):
+                center[where][arch.hidden : 2 * arch.hidden] = 1.0  # forget gate
+    elif kind != "paper":
+        raise ValueError(f"prior {kind!r} is not one of fan_in, paper")
+    if arch.road and road_mean is not None:
+        center[arch.slices["road_w"]] = torch.as_tensor(np.asarray(road_mean), dtype=torch.float32)
+    if mean is not None:
+        center = mean.detach().clone()
+    return Prior(center, spread)
+
+
+def draw(prior: Prior, members: list[int], seed: int, purpose: int) -> Tensor:
+    """``[members, parameters]``: one draw from the prior for each member."""
+    normal = np.stack([stream(seed, m, purpose).standard_normal(prior.mean.numel()) for m in members])
+    return prior.mean + prior.variance.sqrt() * torch.from_numpy(normal.astype(np.float32))
+
+
+def penalty(theta: Tensor, anchor: Tensor, variance: Tensor) -> Tensor:
+    """``sum_g ||W_g - A_g||^2 / (2 sigma_g^2)`` of each member: [members]."""
+    return ((theta - anchor).square() / (2 * variance)).sum(1)

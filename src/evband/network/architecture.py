@@ -1,0 +1,87 @@
+"""What a member is made of, and where each of its weights lies in one flat row of parameters.
+
+All members are one tensor ``theta [members, parameters]``: the optimiser, the per-member gradient norm, the anchors
+and the checkpoint each see that one tensor, while the network sees named views of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+
+from torch import Tensor
+
+from evband.network.lstm import LayerWeights
+
+QUANTILE_LEVELS = tuple(round(0.05 * k, 2) for k in range(1, 20))
+PUBLISHED_LEVELS = (0.1, 0.5, 0.9)  # the paper's three, an 80 % band
+HEADS = ("t", "gaussian", "quantile")
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """Shape of one member: an LSTM stack, a head a time step, and a linear road-load path to the location."""
+
+    inputs: int
+    road: int  # road-load features; 0 = no such path
+    layers: int = 1
+    hidden: int = 32
+    head: str = "t"
+    nu_min: float = 3.0
+    nu: float | None = None  # fixed degrees of freedom; None = learned
+    levels: tuple[float, ...] = QUANTILE_LEVELS
+
+    def __post_init__(self) -> None:
+        if self.head not in HEADS:
+            raise ValueError(f"head {self.head!r} is not one of {', '.join(HEADS)}")
+        if not 1 <= self.layers <= 8:
+            raise ValueError(f"layers is {self.layers}; choose 1 to 8")
+        if not 8 <= self.hidden <= 128:
+            raise ValueError(f"hidden is {self.hidden}; choose 8 to 128")
+        if self.nu_min <= 2 or (self.nu is not None and self.nu <= 2):
+            raise ValueError("degrees of freedom at or under 2 have no variance; choose nu_min and nu above 2")
+
+    @property
+    def outputs(self) -> int:
+        return len(self.levels) if self.head == "quantile" else 2
+
+    @cached_property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Name and shape of each block of weights of one member, in the order they lie in theta."""
+        shapes: dict[str, tuple[int, ...]] = {}
+        for k in range(self.layers):
+            shapes[f"w_ih.{k}"] = (4 * self.hidden, self.inputs if k == 0 else self.hidden)
+            shapes[f"w_hh.{k}"] = (4 * self.hidden, self.hidden)
+            shapes[f"bias.{k}"] = (4 * self.hidden,)
+        shapes["head_w"] = (self.outputs, self.hidden)
+        shapes["head_b"] = (self.outputs,)
+        if self.head == "t":
+            shapes["nu_raw"] = ()
+        if self.road:
+            shapes["road_w"] = (self.road,)
+        return shapes
+
+    @cached_property
+    def slices(self) -> dict[str, slice]:
+        slices, at = {}, 0
+        for name, shape in self.shapes.items():
+            slices[name] = slice(at, at + prod(shape))
+            at += prod(shape)
+        return slices
+
+    @property
+    def size(self) -> int:
+        """Parameters of one member."""
+        return sum(prod(shape) for shape in self.shapes.values())
+
+    def unpack(self, theta: Tensor) -> dict[str, Tensor]:
+        """Named views ``[members, ...]`` of ``theta [members, parameters]``."""
+        return {
+            name: theta[:, where].reshape(theta.shape[0], *self.shapes[name]) for name, where in self.slices.items()
+        }
+
+    def lstm_layers(self, weights: dict[str, Tensor]) -> list[LayerWeights]:
+        return [
+            LayerWeights(weights[f"w_ih.{k}"], weights[f"w_hh.{k}"], weights[f"bias.{k}"]) for k in range(self.layers)
+        ]

@@ -1,0 +1,72 @@
+"""Heads: what the network says about the power of a row, and how well that fits what was measured.
+
+Everything here is in standardised target units.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn.functional import softplus
+
+from evband.network.architecture import Architecture
+
+SCALE_FLOOR = 1e-4
+
+
+@dataclass(frozen=True)
+class Output:
+    """Location and scale of each row (t, Gaussian), or its quantiles."""
+
+    mu: Tensor  # [members, ...]: the location; of a quantile head, the median
+    scale: Tensor | None  # [members, ...]
+    nu: Tensor | None  # [members]
+    quantiles: Tensor | None  # [members, ..., levels], unsorted as trained
+
+
+def apply_head(arch: Architecture, weights: dict[str, Tensor], h: Tensor, r: Tensor) -> Output:
+    """From hidden state ``h [members, time, batch, hidden]`` and road-load features ``r [members|1, time, batch, road]``."""
+    members, time, batch, hidden = h.shape
+    raw = torch.baddbmm(
+        weights["head_b"].unsqueeze(1), h.reshape(members, time * batch, hidden), weights["head_w"].transpose(1, 2)
+    ).view(members, time, batch, -1)
+    if arch.road:
+        road = torch.matmul(r, weights["road_w"].view(members, 1, arch.road, 1)).squeeze(-1)  # [members, time, batch]
+    else:
+        road = raw.new_zeros(())
+    if arch.head == "quantile":
+        quantiles = raw + (road.unsqueeze(-1) if arch.road else road)
+        return Output(quantiles[..., len(arch.levels) // 2], None, None, quantiles)
+    scale = softplus(raw[..., 1]) + SCALE_FLOOR
+    return Output(raw[..., 0] + road, scale, degrees_of_freedom(arch, weights), None)
+
+
+def degrees_of_freedom(arch: Architecture, weights: dict[str, Tensor]) -> Tensor | None:
+    """One scalar a member: ``nu_min + softplus(nu_raw)``, or the fixed value."""
+    if arch.head != "t":
+        return None
+    if arch.nu is not None:
+        return torch.full_like(weights["nu_raw"], arch.nu)
+    return arch.nu_min + softplus(weights["nu_raw"])
+
+
+def negative_log_likelihood(arch: Architecture, out: Output, y: Tensor) -> Tensor:
+    """Per row; for the quantile head the pinball loss, summed over levels.
+
+    Student-t, with all constants (the paper's eq. 3):
+        log s + log(nu pi)/2 + lgamma(nu/2) - lgamma((nu+1)/2) + (nu+1)/2 log(1 + z^2/nu),  z = (y - mu)/s
+    """
+    if out.quantiles is not None:
+        levels = y.new_tensor(arch.levels)
+        error = y.unsqueeze(-1) - out.quantiles
+        return torch.maximum(levels * error, (levels - 1) * error).sum(-1)
+    assert out.scale is not None
+    z = (y - out.mu) / out.scale
+    if out.nu is None:
+        return out.scale.log() + 0.5 * z.square() + 0.5 * math.log(2 * math.pi)
+    nu = out.nu.view(-1, *[1] * (y.dim() - 1))
+    constant = 0.5 * (nu * math.pi).log() + torch.lgamma(nu / 2) - torch.lgamma((nu + 1) / 2)
+    return out.scale.log() + constant + (nu + 1) / 2 * torch.log1p(z.square() / nu)

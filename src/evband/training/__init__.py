@@ -1,0 +1,1 @@
+"""Training of anchored ensembles. Needs torch and numpy only."""

@@ -1,0 +1,101 @@
+"""The loss of METHOD's section 4, of all members at once, on one batch of windows.
+
+    J = sum of nll over unmasked targets / their number  +  (temperature / N) sum_g ||W_g - A_g||^2 / (2 sigma_g^2)
+
+Each row's nll may be weighted by scale^(2 beta) with the gradient stopped, the weights normalised per batch
+(Seitzer et al. 2022): a plain heteroscedastic likelihood explains hard braking as noise instead of fitting it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from evband.network.anchors import penalty
+from evband.network.architecture import Architecture
+from evband.network.forward import forward
+from evband.network.heads import negative_log_likelihood
+from evband.network.lstm import Masks
+
+
+@dataclass(frozen=True)
+class Rows:
+    """All rows of the training data, on the device."""
+
+    x: Tensor  # [rows, inputs]
+    r: Tensor  # [rows, road]
+    y: Tensor  # [rows], standardised; 0 where unknown
+    known: Tensor  # [rows] bool
+    trip: Tensor  # [rows] int64
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Windows of each member: the row they start at and the steps that are targets."""
+
+    start: Tensor  # [members, batch]
+    first: Tensor
+    stop: Tensor
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What differs between members beside their weights: [members] each, trip weights [members, trips]."""
+
+    beta: Tensor
+    prior_weight: Tensor  # temperature / N, or 1 in the literal form
+    trip_weight: Tensor | None
+
+
+def gather(rows: Rows, batch: Batch, window: int) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """Inputs, road-load features, targets, target mask and row numbers, each ``[members, time, batch, ...]``."""
+    t = torch.arange(window, device=rows.y.device).view(1, window, 1)
+    index = (batch.start.unsqueeze(1) + t).clamp_(max=len(rows.y) - 1)
+    target = (t >= batch.first.unsqueeze(1)) & (t < batch.stop.unsqueeze(1)) & rows.known[index]
+    return rows.x[index], rows.r[index], rows.y[index], target, index
+
+
+def data_loss(
+    arch: Architecture,
+    theta: Tensor,
+    rows: Rows,
+    batch: Batch,
+    window: int,
+    terms: Terms | None,
+    masks: Masks | None = None,
+    backend: str = "auto",
+) -> tuple[Tensor, Tensor]:
+    """Sum of (weighted) nll over targets and their number: [members] each. Without ``terms``: unweighted."""
+    x, r, y, target, index = gather(rows, batch, window)
+    out, _ = forward(arch, theta, x, r, masks=masks, backend=backend)
+    nll = negative_log_likelihood(arch, out, y)
+    count = target.sum((1, 2))
+    if terms is None:
+        return torch.where(target, nll, 0.0).sum((1, 2)), count
+    weight = target.to(nll.dtype)
+    if out.scale is not None:
+        weight = weight * out.scale.detach().pow(2 * terms.beta.view(-1, 1, 1))
+        weight = weight * (count / weight.sum((1, 2)).clamp(min=1e-30)).view(-1, 1, 1)
+    if terms.trip_weight is not None:
+        members = torch.arange(len(theta), device=y.device).view(-1, 1, 1)
+        weight = weight * terms.trip_weight[members, rows.trip[index]]
+    return torch.where(target, weight * nll, 0.0).sum((1, 2)), count
+
+
+def objective(
+    arch: Architecture,
+    theta: Tensor,
+    anchor: Tensor,
+    variance: Tensor,
+    rows: Rows,
+    batch: Batch,
+    window: int,
+    terms: Terms,
+    masks: Masks | None = None,
+    backend: str = "auto",
+) -> Tensor:
+    """J of each member: [members]."""
+    total, count = data_loss(arch, theta, rows, batch, window, terms, masks, backend)
+    return total / count.clamp(min=1) + terms.prior_weight * penalty(theta, anchor, variance)

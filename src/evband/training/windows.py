@@ -1,0 +1,80 @@
+"""Windows over drives: every row is a target once an epoch, after a burn-in that warms the state.
+
+A window that begins where a segment begins has no burn-in, since the zero state is what a drive begins with.
+The first window of a segment is cut at a random length, so that windows fall elsewhere in each epoch and member.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Segments:
+    """Stretches of rows in which the state is carried: begin row and length of each, and its trip."""
+
+    begin: Ints
+    length: Ints
+    trip: Ints
+
+    def of_trips(self, trips: NDArray[np.integer]) -> Segments:
+        keep = np.isin(self.trip, trips)
+        return Segments(self.begin[keep], self.length[keep], self.trip[keep])
+
+
+@dataclass(frozen=True)
+class Windows:
+    """Row where each window starts; its targets are the steps ``first <= t < stop``."""
+
+    start: Ints
+    first: Ints
+    stop: Ints
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+
+def find_segments(start: NDArray[np.bool_], trip: NDArray[np.integer]) -> Segments:
+    """From the rows where the state is reset, and each row's trip."""
+    begin = np.flatnonzero(start).astype(np.int64)
+    return Segments(begin, np.diff(np.append(begin, len(start))), trip[begin].astype(np.int64))
+
+
+def cut(segments: Segments, window: int, burn_in: int, rng: np.random.Generator | None = None) -> Windows:
+    """Cut segments into windows; without ``rng`` at fixed places."""
+    stride = window - burn_in
+    lead = np.full(len(segments.begin), window)
+    if rng is not None:
+        lead = rng.integers(max(burn_in, 1), window + 1, size=len(lead))
+    rest = np.maximum(0, segments.length - lead)
+    blocks = -(-rest // stride)
+    which = np.repeat(np.arange(len(lead)), blocks)
+    nth = np.arange(len(which)) - np.repeat(np.cumsum(blocks) - blocks, blocks)
+    offset = lead[which] + nth * stride  # the block's first target, within its segment
+    return Windows(
+        np.concatenate([segments.begin, segments.begin[which] + offset - burn_in]),
+        np.concatenate([np.zeros(len(lead), np.int64), np.full(len(which), burn_in)]),
+        np.concatenate(
+            [np.minimum(lead, segments.length), burn_in + np.minimum(stride, segments.length[which] - offset)]
+        ),
+    )
+
+
+def most_windows(segments: Segments, window: int, burn_in: int) -> int:
+    """The most windows that any random cut of these segments gives."""
+    rest = np.maximum(0, segments.length - max(burn_in, 1))
+    return int((1 + -(-rest // (window - burn_in))).sum())
+
+
+def epoch_batches(windows: Windows, steps: int, batch: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """``[3, steps, batch]``: start, first, stop, shuffled; what is left over is filled with empty windows, spread evenly."""
+    order = rng.permutation(steps * batch)
+    out = np.zeros((3, steps * batch), np.int64)
+    for row, values in zip(out, (windows.start, windows.first, windows.stop), strict=True):
+        row[order[: len(windows)]] = values
+    return out.reshape(3, steps, batch)
