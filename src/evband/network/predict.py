@@ -1,0 +1,106 @@
+"""Whole-trip prediction with carried state, in chunks, so that memory stays bounded however long the drive."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from evband.network.architecture import Architecture
+from evband.network.dropout import draw_masks
+from evband.network.forward import forward
+from evband.network.heads import degrees_of_freedom
+from evband.network.lstm import Masks, State
+
+CHUNK_ROWS = 4096  # steps x sequences in one pass
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What each member says of each row, in standardised units."""
+
+    mu: NDArray[np.float32]  # [members, rows]
+    scale: NDArray[np.float32] | None  # [members, rows]
+    nu: NDArray[np.float64] | None  # [members]
+    quantiles: NDArray[np.float32] | None  # [members, levels, rows], sorted
+    crossing: float = 0.0  # share of rows whose quantiles crossed before sorting
+
+
+@torch.no_grad()
+def predict(
+    arch: Architecture,
+    theta: Tensor,  # [members, parameters]
+    x: NDArray[np.float32],  # [rows, inputs]
+    r: NDArray[np.float32],  # [rows, road]
+    start: NDArray[np.bool_],  # [rows]: the state is reset before this row
+    dropout: float = 0.0,
+    generators: list[np.random.Generator] | None = None,  # one a member, for its locked masks
+) -> Prediction:
+    """Run all members over all rows. With dropout each sequence keeps its masks from its first step to its last."""
+    members, rows = len(theta), len(x)
+    mu = np.empty((members, rows), np.float32)
+    scale = None if arch.head == "quantile" else np.empty((members, rows), np.float32)
+    quantiles = np.empty((members, len(arch.levels), rows), np.float32) if arch.head == "quantile" else None
+    begin = np.flatnonzero(start)
+    length = np.diff(np.append(begin, rows))
+    crossed = 0
+    for group in _groups(length):
+        masks = None
+        if dropout:
+            assert generators is not None
+            masks = draw_masks(arch, dropout, len(group), generators)
+        state: State | None = None
+        at, longest = 0, int(length[group[0]])
+        while at < longest:
+            running = int((length[group] > at).sum())  # lengths fall within a group
+            group, state, masks = group[:running], _first(state, running), _first_masks(masks, running)
+            steps = min(longest - at, max(1, CHUNK_ROWS // running))
+            index = begin[group] + at + np.arange(steps)[:, None]  # [time, batch]
+            inside = np.arange(at, at + steps)[:, None] < length[group]
+            safe = np.minimum(index, rows - 1)
+            out, state = forward(arch, theta, _tensor(x, safe), _tensor(r, safe), state, masks)
+            where = index[inside]
+            if quantiles is not None:
+                assert out.quantiles is not None
+                raw = out.quantiles.numpy()[:, inside]  # [members, n, levels]
+                crossed += int((np.diff(raw, axis=-1) < 0).any(-1).sum())
+                quantiles[:, :, where] = np.sort(raw, axis=-1).transpose(0, 2, 1)
+                mu[:, where] = quantiles[:, len(arch.levels) // 2, where]
+            else:
+                assert scale is not None
+                assert out.scale is not None
+                mu[:, where] = out.mu.numpy()[:, inside]
+                scale[:, where] = out.scale.numpy()[:, inside]
+            at += steps
+    nu = degrees_of_freedom(arch, arch.unpack(theta))
+    return Prediction(
+        mu, scale, None if nu is None else nu.double().numpy(), quantiles, crossed / max(1, members * rows)
+    )
+
+
+def _groups(length: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+    """Sequences of like length together, longest first, at most 64 a group."""
+    order = np.argsort(-length, kind="stable")
+    return [order[k : k + 64] for k in range(0, len(order), 64)]
+
+
+def _tensor(a: NDArray[np.float32], index: NDArray[np.int64]) -> Tensor:
+    return torch.from_numpy(np.ascontiguousarray(a[index])).unsqueeze(0)  # [1, time, batch, ...]
+
+
+def _first(state: State | None, count: int) -> State | None:
+    """The state of the first sequences only."""
+    return None if state is None else State(state.h[:, :, :count].contiguous(), state.c[:, :, :count].contiguous())
+
+
+def _first_masks(masks: Masks | None, count: int) -> Masks | None:
+    if masks is None:
+        return None
+
+    def cut(mask: Tensor) -> Tensor:
+        return mask[:, :count].contiguous()
+
+    return Masks(tuple(map(cut, masks.inputs)), tuple(map(cut, masks.recurrent)), cut(masks.output))
