@@ -1,0 +1,78 @@
+"""One drive through FASTSim: a speed trace in, battery power out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evband.simulation.vehicles import GRAVITY, Car, fastsim_vehicle, import_fastsim
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Physics:
+    """A drive without any noise, at steps of `step_s`; row i tells of (t_i - step, t_i]. All [steps]."""
+
+    time_s: Array
+    speed_ms: Array  # mean over the step
+    acceleration_ms2: Array  # mean over the step
+    power_kw: Array  # at the battery's terminals, positive = discharge
+    motor_kw: Array  # mechanical, at the motor's shaft
+    energy_kwh: Array  # drawn from the battery since the start
+
+    def every(self, steps: int) -> Physics:
+        """Means over `steps` steps each; the first row, the instant before the drive, stays."""
+
+        def mean(values: Array) -> Array:
+            return np.concatenate([values[:1], values[1:].reshape(-1, steps).mean(axis=1)])
+
+        return Physics(
+            self.time_s[::steps],
+            mean(self.speed_ms),
+            mean(self.acceleration_ms2),
+            mean(self.power_kw),
+            mean(self.motor_kw),
+            self.energy_kwh[::steps],
+        )
+
+
+def drive(
+    car: Car,
+    speed_ms: Array,
+    step_s: float,
+    *,
+    aux_w: float = 350.0,
+    load_kg: float = 0.0,
+    resistance_n: Array | None = None,
+) -> Physics:
+    """Drive the trace `speed_ms` [steps]; `resistance_n` is force beyond the level road in still air: slope and wind.
+
+    FASTSim knows slopes but no wind, so both go in as the slope of the same force, sin(atan(grade)) = F / (m g). It uses
+    one constant air density, so this changes nothing else but the rolling resistance, by 1 - cos: under 0.2 %.
+    """
+    fastsim = import_fastsim()
+    time_s = np.arange(len(speed_ms), dtype=np.float64) * step_s
+    cycle = {"time_seconds": time_s.tolist(), "speed_meters_per_second": speed_ms.tolist()}
+    if resistance_n is not None:
+        sine = resistance_n / ((car.mass_kg + load_kg) * GRAVITY)
+        cycle["grade"] = (sine / np.sqrt(1.0 - sine**2)).tolist()
+    simulation = fastsim.SimDrive(fastsim_vehicle(car, aux_w, load_kg), fastsim.Cycle.from_dict(cycle))
+    simulation.walk()
+    vehicle = simulation.to_dict()["veh"]
+    battery, motor = vehicle["pt_type"]["BEV"]["res"]["history"], vehicle["pt_type"]["BEV"]["em"]["history"]
+    achieved = np.asarray(vehicle["history"]["speed_ach_meters_per_second"])
+    before = np.concatenate([achieved[:1], achieved[:-1]])
+    power = np.asarray(battery["pwr_out_electrical_watts"]) / 1000.0
+    shaft = (np.asarray(motor["pwr_mech_prop_out_watts"]) - np.asarray(motor["pwr_mech_dyn_brake_watts"])) / 1000.0
+    power[0], shaft[0] = aux_w / 1000.0, 0.0  # FASTSim's first row is not a step; every drive starts at rest
+    return Physics(
+        time_s,
+        0.5 * (achieved + before),
+        (achieved - before) / step_s,
+        power,
+        shaft,
+        np.asarray(battery["energy_out_chemical_joules"]) / 3.6e6,
+    )
