@@ -2,4 +2,33 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from evband.logs.quality import Cleaning as Cleaning
+    from evband.logs.reading import read_trips as read_trips
+    from evband.trips import Trip as Trip
+    from evband.trips import Trips as Trips
+
 __version__ = "0.1.0"
+
+# Public name -> the module that has it. Each is imported when first touched, so that `import evband` is light.
+_PUBLIC = {
+    "Cleaning": "evband.logs.quality",
+    "Trip": "evband.trips",
+    "Trips": "evband.trips",
+    "read_trips": "evband.logs.reading",
+}
+
+__all__ = [*_PUBLIC, "__version__"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _PUBLIC:
+        return getattr(import_module(_PUBLIC[name]), name)
+    raise AttributeError(f"module 'evband' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

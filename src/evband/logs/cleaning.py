@@ -1,0 +1,203 @@
+"""Cleaning: readings as logged in; readings that can be trusted, and a list of findings, out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evband.channels import CHANNELS, VALUES
+from evband.logs.fills import straight_line_fills
+from evband.logs.power import rebuild_power
+from evband.logs.quality import Cleaning, Finding
+from evband.logs.readings import Series
+
+Array = NDArray[np.float64]
+AllSeries = dict[str, Series]
+Stretch = tuple[float, float]  # start_s, end_s
+
+# A lone reading further than this from both its neighbours, on the same side, is a spike: no car does that and back.
+SPIKES = {"speed_kmh": 60.0, "battery_voltage_v": 100.0, "battery_current_a": 400.0, "power_kw": 150.0, "soc_pct": 10.0}
+STANDING_KMH = 0.5
+CHARGING_KW = -0.5
+
+
+def clean(series: Mapping[str, Series], options: Cleaning) -> tuple[AllSeries, list[Finding]]:
+    """Drop what `options` says, rebuild power where the log has none, and report everything found."""
+    found: list[Finding] = []
+    kept = {name: series[name] for name in VALUES if name in series and len(series[name][0])}
+    kept = {name: _glitches(name, s, options, found) for name, s in kept.items()}
+    kept = _fills(kept, options, found)
+    if "power_kw" not in kept and {"battery_current_a", "battery_voltage_v"} <= kept.keys():
+        rebuilt = rebuild_power(kept["battery_current_a"], kept["battery_voltage_v"])
+        kept["power_kw"] = _glitches("power_kw", rebuilt, options, found)
+    _check_sign(kept, found)
+    kept = _standing(kept, options, found)
+    kept = _stuck(kept, options, found)
+    _gaps(kept, options, found)
+    return {name: s for name, s in kept.items() if len(s[0])}, found
+
+
+def _glitches(name: str, readings: Series, options: Cleaning, found: list[Finding]) -> Series:
+    """Values that cannot be (outside the channel's limits, not finite) and spikes."""
+    time, value = readings
+    low, high = options.limits.get(name, (CHANNELS[name].low, CHANNELS[name].high))
+    bad = ~((value >= low) & (value <= high))
+    if bad.any():
+        worst = value[bad][np.argmax(np.abs(np.nan_to_num(value[bad], posinf=np.inf, neginf=-np.inf)))]
+        text = f"{bad.sum()} readings outside {low:g}..{high:g} {CHANNELS[name].unit} (such as {worst:g})"
+        found.append(_finding("glitch", name, time[bad], options.glitches, text))
+        if options.glitches:
+            time, value = time[~bad], value[~bad]
+    while name in SPIKES and (spike := _spikes(time, value, SPIKES[name], options.max_gap_s)).any():
+        text = f"{spike.sum()} lone spikes of more than {SPIKES[name]:g} {CHANNELS[name].unit}"
+        found.append(_finding("spike", name, time[spike], options.glitches, text))
+        if not options.glitches:
+            break
+        time, value = time[~spike], value[~spike]  # a double spike shows its second half only now: look again
+    return time, value
+
+
+def _spikes(time: Array, value: Array, size: float, max_gap_s: float) -> NDArray[np.bool_]:
+    spike = np.zeros(len(value), bool)
+    if len(value) >= 3:
+        up, down = np.diff(value)[:-1], -np.diff(value)[1:]
+        near = time[2:] - time[:-2] <= max_gap_s
+        spike[1:-1] = near & (np.sign(up) == np.sign(down)) & (np.minimum(np.abs(up), np.abs(down)) > size)
+    return spike
+
+
+def _fills(series: AllSeries, options: Cleaning, found: list[Finding]) -> AllSeries:
+    """Straight-line fills: nobody drove those seconds, so all channels lose them and a gap is left."""
+    fills = straight_line_fills(series, options.fill_s)
+    for start, end in fills:
+        text = f"every channel runs straight from {start:.1f} to {end:.1f} s: a hole that was filled in"
+        found.append(_stretch("fill", None, start, end, options.fills, text))
+    return _without(series, fills) if options.fills else series
+
+
+def _standing(series: AllSeries, options: Cleaning, found: list[Finding]) -> AllSeries:
+    """Charging (standing, power coming in) and parked stretches."""
+    if "speed_kmh" not in series:
+        return series
+    time, speed = series["speed_kmh"]
+    cuts: list[Stretch] = []
+    if "power_kw" in series and len(time):
+        instants, kw = series["power_kw"]
+        at = np.clip(np.searchsorted(time, instants, side="right") - 1, 0, None)
+        charging = (kw < CHARGING_KW) & (np.abs(speed[at]) < STANDING_KMH)
+        for start, end in _runs(instants, charging, options.charging_s, options.max_gap_s):
+            text = f"the car stands and takes power in from {start:.0f} to {end:.0f} s: it charges"
+            found.append(_stretch("charging", None, start, end, options.charging, text))
+            cuts += [(start, end)] if options.charging else []
+    for start, end in _runs(time, np.abs(speed) < STANDING_KMH, options.parked_s, options.max_gap_s):
+        text = f"the car is parked from {start:.0f} to {end:.0f} s"
+        if options.parked:
+            text += f"; all but {options.parked_margin_s:g} s at either end is left out"
+            cuts.append((start + options.parked_margin_s, end - options.parked_margin_s))
+        found.append(_stretch("parked", None, start, end, options.parked, text))
+    return _without(series, cuts)
+
+
+def _stuck(series: AllSeries, options: Cleaning, found: list[Finding]) -> AllSeries:
+    """A channel that repeats one value, at ten readings or more, while the car moves and its other readings change."""
+    if "speed_kmh" not in series:
+        return series
+    time, speed = series["speed_kmh"]
+    kept = dict(series)
+    for name, (instants, value) in series.items():
+        if name not in (
+            "speed_kmh",
+            "acceleration_ms2",
+            "motor_torque_nm",
+            "motor_rpm",
+            "battery_current_a",
+            "power_kw",
+        ):
+            continue
+        at = np.clip(np.searchsorted(time, instants, side="right") - 1, 0, None)
+        same = np.zeros(len(value), bool)
+        same[1:] = (np.diff(value) == 0) & (speed[at][1:] > 5.0)
+        stretches = [
+            run for run in _runs(instants, same, options.stuck_s, options.max_gap_s) if _count(instants, run) >= 10
+        ]
+        for start, end in stretches:
+            text = f"it repeats one value from {start:.0f} to {end:.0f} s while the car moves"
+            found.append(_stretch("stuck", name, start, end, options.stuck, text))
+        if options.stuck:
+            kept[name] = _without({name: kept[name]}, stretches)[name]
+    return kept
+
+
+def _check_sign(series: AllSeries, found: list[Finding]) -> None:
+    """Power that comes in when the car speeds up and goes out when it brakes has its sign the wrong way round."""
+    if (
+        not {"speed_kmh", "power_kw"} <= series.keys()
+        or len(series["speed_kmh"][0]) < 10
+        or not len(series["power_kw"][0])
+    ):
+        return
+    time, speed = series["speed_kmh"]
+    kw = np.interp(time, *series["power_kw"])
+    step = max(
+        1, round(1.0 / max(float(np.median(np.diff(time))), 1e-3))
+    )  # about a second, so that steps are not noise
+    elapsed = time[step:] - time[:-step]
+    acceleration = (speed[step:] - speed[:-step]) / 3.6 / elapsed
+    power, moving = kw[step:], (speed[step:] > 10.0) & (elapsed < 10.0)
+    speeding, braking = power[moving & (acceleration > 0.3)], power[moving & (acceleration < -0.3)]
+    if len(speeding) >= 5 and len(braking) >= 5 and np.median(speeding) < 0 < np.median(braking):
+        text = (
+            f"power is {np.median(speeding):.1f} kW while the car speeds up and {np.median(braking):.1f} kW while it brakes: "
+            f"its sign is the wrong way round; read it with --flip-power (flip_power=True)"
+        )
+        found.append(_finding("sign", "power_kw", time[[0, -1]], False, text))
+
+
+def _gaps(series: AllSeries, options: Cleaning, found: list[Finding]) -> None:
+    """Where speed, or any other fast channel, falls silent for longer than a gap."""
+    for name, (time, _) in series.items():
+        limit = max(options.max_gap_s, CHANNELS[name].max_age_s)
+        after = np.flatnonzero(np.diff(time) > limit)
+        if len(after):
+            longest = after[np.argmax(np.diff(time)[after])]
+            text = f"{len(after)} gaps of more than {limit:g} s, the longest {time[longest + 1] - time[longest]:.0f} s"
+            found.append(
+                Finding("gap", name, len(after), float(time[longest]), float(time[longest + 1]), "new segment", text)
+            )
+
+
+def _runs(time: Array, flag: NDArray[np.bool_], least_s: float, max_gap_s: float) -> list[Stretch]:
+    """Stretches of at least `least_s` in which `flag` holds and no gap falls."""
+    if not flag.any():
+        return []
+    joins = flag[1:] & flag[:-1] & (np.diff(time) <= max(max_gap_s, 0.0))
+    starts = np.flatnonzero(flag & ~np.concatenate([[False], joins]))
+    ends = np.flatnonzero(flag & ~np.concatenate([joins, [False]]))
+    long = time[ends] - time[starts] >= least_s
+    return [(float(a), float(b)) for a, b in zip(time[starts[long]], time[ends[long]], strict=True)]
+
+
+def _count(time: Array, stretch: Stretch) -> int:
+    return int(np.searchsorted(time, stretch[1], side="right") - np.searchsorted(time, stretch[0]))
+
+
+def _without(series: AllSeries, stretches: list[Stretch]) -> AllSeries:
+    """All channels without the readings inside these stretches."""
+    kept = dict(series)
+    for start, end in stretches:
+        for name, (time, value) in kept.items():
+            outside = (time < start) | (time > end)
+            if not outside.all():
+                kept[name] = (time[outside], value[outside])
+    return kept
+
+
+def _finding(kind: str, channel: str, time: Array, dropped: bool, text: str) -> Finding:
+    action = "dropped" if dropped else "kept"
+    return Finding(kind, channel, len(time), float(time[0]), float(time[-1]), action, text)  # type: ignore[arg-type]
+
+
+def _stretch(kind: str, channel: str | None, start: float, end: float, dropped: bool, text: str) -> Finding:
+    return Finding(kind, channel, 1, start, end, "dropped" if dropped else "kept", text)  # type: ignore[arg-type]

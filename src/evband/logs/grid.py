@@ -1,0 +1,86 @@
+"""The grid: row t covers (t - D, t], and none of its inputs knows anything later than t.
+
+* `power_kw` is the mean over the bin, from the energy F(t) of `PowerCurve`: energy survives any grid.
+* An input is the mean of its readings in the bin, else its last reading if that is younger than the channel's
+  `max_age_s` (`evband.channels`), else unknown.
+* Acceleration is the measured one where there is one; else (v at the bin's end - v at its start) / D, with v the last
+  reading at that instant.
+* Rows stand at t0, t0 + D, t0 + 2D, ..., with t0 the first speed reading, so that a log already at this rate keeps its
+  rows. A row without a speed is left out.
+* A new segment begins after a gap in speed, after left-out rows, and where an input goes stale or comes back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from evband.channels import CHANNELS, ELECTRICAL, VALUES, require
+from evband.errors import SettingsError
+from evband.logs.power import PowerCurve
+from evband.logs.readings import Series
+
+Array = NDArray[np.float64]
+
+MAX_GAP_S = 10.0
+"""Readings further apart than this have a gap between them, by default."""
+
+_SAME = 1e-6  # instants closer than this share of a bin are the same instant: times are decimals in binary
+
+
+def to_grid(series: Mapping[str, Series], hz: float, max_gap_s: float = MAX_GAP_S, where: str = "trip") -> pl.DataFrame:
+    """Readings on the grid of `hz` rows a second: `time_s`, the channels that have readings, and `segment`."""
+    if not (np.isfinite(hz) and 0 < hz <= 1000):
+        raise SettingsError(f"The grid rate is {hz} Hz; give one above 0 and at most 1000.")
+    series = {name: s for name, s in series.items() if len(s[0])}
+    require("speed_kmh", series, where)
+    width = 1.0 / hz
+    time, speed = series["speed_kmh"]
+    ends = time[0] + width * np.arange(int(np.floor((time[-1] - time[0]) / width + _SAME)) + 1)  # [rows]
+
+    columns = {name: bin_inputs(series[name], ends, width, CHANNELS[name].max_age_s) for name in series}
+    gaps = np.concatenate([[0], np.cumsum(np.diff(time) > max_gap_s)])  # [readings]: gaps before each
+    derived = derived_acceleration(time, speed, gaps, ends, width)
+    measured = columns.get("acceleration_ms2", np.full(len(ends), np.nan))
+    columns["acceleration_ms2"] = np.where(np.isnan(measured), derived, measured)
+    if "power_kw" in series:
+        columns["power_kw"] = PowerCurve.of(series["power_kw"], max_gap_s).bin_means(ends, width)
+
+    kept = np.flatnonzero(~np.isnan(columns["speed_kmh"]))
+    known = np.array([~np.isnan(c[kept]) for name, c in columns.items() if name not in ELECTRICAL])  # [inputs, kept]
+    gaps_so_far = gaps[last_reading(time, ends[kept], width)]
+    breaks = (np.diff(kept) > 1) | (np.diff(gaps_so_far) > 0) | np.any(known[:, 1:] != known[:, :-1], axis=0)
+    segment = np.concatenate([[0], np.cumsum(breaks)]).astype(np.int32)
+    table = {"time_s": ends[kept], **{name: columns[name][kept] for name in VALUES if name in columns}}
+    return pl.DataFrame(table).fill_nan(None).with_columns(segment=pl.Series(segment, dtype=pl.Int32))
+
+
+def last_reading(time: Array, instants: Array, width: float) -> NDArray[np.intp]:
+    """Index of the last reading at or before each instant; -1 where there is none."""
+    return np.searchsorted(time, instants + _SAME * width, side="right") - 1
+
+
+def bin_inputs(readings: Series, ends: Array, width: float, max_age_s: float) -> Array:
+    """Mean of a channel's readings in each bin, else its last reading if young enough, else NaN."""
+    time, value = readings
+    upto = last_reading(time, ends, width)  # readings 0..upto are known at the bin's end
+    before = np.concatenate([last_reading(time, ends[:1] - width, width), upto[:-1]])
+    sums = np.add.reduceat(np.append(value, 0.0), np.minimum(before + 1, len(value)))  # [rows], from each bin's first
+    sums[-1] = value[before[-1] + 1 : upto[-1] + 1].sum()  # the last bin does not run on to the log's end
+    count = upto - before
+    last = np.maximum(upto, 0)
+    young = (upto >= 0) & (ends - time[last] <= max_age_s)
+    return np.where(count > 0, sums / np.maximum(count, 1), np.where(young, value[last], np.nan))
+
+
+def derived_acceleration(time: Array, speed: Array, gaps: NDArray[np.int64], ends: Array, width: float) -> Array:
+    """(v at the bin's end - v at its start) / D in m/s2; a bin that begins in a gap starts at the first reading after it."""
+    at_end = last_reading(time, ends, width)
+    at_start = np.concatenate([last_reading(time, ends[:1] - width, width), at_end[:-1]])
+    first_after_gap = np.searchsorted(gaps, gaps)  # [readings]: first reading of each reading's unbroken stretch
+    at_start = np.maximum(at_start, first_after_gap[at_end])
+    acceleration: Array = (speed[at_end] - speed[at_start]) / 3.6 / width
+    return acceleration

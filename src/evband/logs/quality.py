@@ -1,0 +1,58 @@
+"""What was found wrong in a log and what was done about it: found, counted, shown, configurable, never silent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+Kind = Literal["glitch", "spike", "fill", "stuck", "gap", "charging", "parked", "sign"]
+Action = Literal["dropped", "kept", "new segment"]
+
+
+@dataclass(frozen=True)
+class Cleaning:
+    """What counts as a fault in a log, and whether it is dropped (True) or only reported (False)."""
+
+    glitches: bool = True  # values outside a channel's physical limits, and lone spikes
+    fills: bool = True  # stretches in which every channel runs straight: somebody interpolated over a hole
+    stuck: bool = False  # a channel that never moves while the car does
+    charging: bool = True  # standing and taking power in
+    parked: bool = True  # standing for long: all but a margin on either side
+    limits: Mapping[str, tuple[float, float]] = field(default_factory=dict)  # channel -> (low, high) instead of its own
+    max_gap_s: float = 10.0
+    fill_s: float = 10.0  # shortest stretch of each kind that counts
+    stuck_s: float = 60.0
+    charging_s: float = 60.0
+    parked_s: float = 600.0
+    parked_margin_s: float = 60.0
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing found. `count` is how many readings (or stretches) it concerns, from `start_s` to `end_s`."""
+
+    kind: Kind
+    channel: str | None
+    count: int
+    start_s: float
+    end_s: float
+    action: Action
+    text: str
+
+
+@dataclass(frozen=True)
+class Quality:
+    """The report of one trip: where it came from, what the reader noted, and the findings of cleaning."""
+
+    format: str
+    source: str = ""
+    notes: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
+
+    def of(self, kind: Kind) -> tuple[Finding, ...]:
+        """The findings of one kind."""
+        return tuple(f for f in self.findings if f.kind == kind)
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)

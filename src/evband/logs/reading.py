@@ -1,0 +1,196 @@
+"""`read_trips`: any readable log in, clean trips out. The format is found by content, never by the file's name."""
+
+from __future__ import annotations
+
+import glob
+import gzip
+import tomllib
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import narwhals.stable.v1 as nw
+import numpy as np
+import polars as pl
+
+from evband.channels import VALUES, require
+from evband.errors import LogError, SettingsError
+from evband.logs import tidy
+from evband.logs.cleaning import clean
+from evband.logs.quality import Cleaning, Quality
+from evband.logs.readings import Readings, ReadOptions, Series
+from evband.trips import Trip, Trips
+
+HEAD = 65536
+_FLIPPED = ("power_kw", "battery_current_a")
+
+
+def read_trips(
+    source: Any,
+    *,
+    map: str | Path | Mapping[str, Any] | None = None,
+    aliases: Mapping[str, Sequence[str]] | None = None,
+    dbc: str | Path | None = None,
+    hz: float | None = None,
+    cleaning: Cleaning | None = None,
+    flip_power: bool = False,
+) -> Trips:
+    """Trips from a path, a glob, a list of them, or a pandas, polars or pyarrow frame in our channel names.
+
+    `map` describes a table in other names (a path to a TOML file, or the same as a dict); `aliases` adds names under
+    which logs may know a channel; `hz` puts the trips on that grid; `cleaning` says what is dropped as a fault;
+    `flip_power` turns the sign of power and current.
+
+    >>> import polars as pl
+    >>> read_trips(pl.DataFrame({"time_s": [0.0, 1.0, 2.0], "speed_kmh": [0.0, 3.0, 6.0]}))
+    Trips(1 trips, 3 rows, as logged)
+    """
+    options = ReadOptions(aliases or {}, _mapping(map), Path(dbc) if dbc else None)
+    cleaning = cleaning or Cleaning()
+    trips: list[Trip] = []
+    for where, readings in _all_readings(source, options):
+        trip = to_trip(readings, where, cleaning, flip_power)
+        if any(trip.trip_id == other.trip_id for other in trips):
+            trip = replace(trip, trip_id=_free_id(f"{Path(where).name.split('.')[0]}:{trip.trip_id}", trips))
+        trips.append(trip.on_grid(hz, cleaning.max_gap_s) if hz else trip)
+    return Trips(trips)
+
+
+def to_trip(readings: Readings, where: str, cleaning: Cleaning, flip_power: bool = False) -> Trip:
+    """One drive, cleaned and checked, with the report of what was found."""
+    series = {name: s for name, s in readings.series.items() if len(s[0])}
+    label = f"{where} (trip {readings.trip_id})"
+    if not series:
+        raise LogError(f"{label}: all values are missing; there is nothing to read in it.")
+    require("speed_kmh", series, label)
+    notes = readings.notes
+    if flip_power:
+        series = {name: (t, -v) if name in _FLIPPED else (t, v) for name, (t, v) in series.items()}
+        notes = (*notes, "the sign of power and current was turned (flip_power)")
+    if readings.hz is not None:
+        table = _table(series).with_columns(segment=pl.Series(readings.segment, dtype=pl.Int32))
+        return Trip(readings.trip_id, table, readings.hz, Quality(readings.format, where, notes))
+    series, findings = clean(series, cleaning)
+    if "speed_kmh" not in series:
+        raise LogError(f"{label}: no speed is left after cleaning; `evband inspect` shows what was found.")
+    if "power_kw" in series and "power_kw" not in readings.series:
+        notes = (*notes, "power rebuilt from current and voltage at the current's own instants")
+    return Trip(readings.trip_id, _table(series), None, Quality(readings.format, where, notes, tuple(findings)))
+
+
+def _table(series: Mapping[str, Series]) -> pl.DataFrame:
+    """Channels read at instants of their own, as one table over all instants; null where a channel has no reading."""
+    times = [s[0] for s in series.values()]
+    shared = all(t is times[0] or np.array_equal(t, times[0]) for t in times) and bool(np.all(np.diff(times[0]) > 0))
+    instants = times[0] if shared else np.unique(np.concatenate(times))
+    columns = {"time_s": pl.Series(instants, dtype=pl.Float64)}
+    for name in VALUES:
+        if name in series:
+            time, value = series[name]
+            if not shared:
+                spread = np.full(len(instants), np.nan)
+                spread[np.searchsorted(instants, time)] = value  # of readings at one instant the last stays
+                value = spread
+            columns[name] = pl.Series(value, dtype=pl.Float64).fill_nan(None)
+    return pl.DataFrame(columns)
+
+
+def _all_readings(source: Any, options: ReadOptions) -> Iterable[tuple[str, Readings]]:
+    if isinstance(source, str | Path) or not isinstance(source, list | tuple):
+        source = [source]
+    for one in source:
+        if isinstance(one, str | Path):
+            for path in _paths(one):
+                for readings in read_file(path, options):
+                    yield str(path), readings
+        else:
+            for readings in tidy.frame_readings(_polars(one), "frame", "trip"):
+                yield "frame", readings
+
+
+def _polars(frame: Any) -> pl.DataFrame:
+    try:
+        table: pl.DataFrame = nw.from_native(frame, eager_only=True).to_polars()
+        return table
+    except TypeError as error:
+        kind = type(frame).__name__
+        raise SettingsError(
+            f"A {kind} cannot be read; give a path, a glob, or a pandas, polars or pyarrow frame."
+        ) from error
+
+
+def _paths(source: str | Path) -> list[Path]:
+    path = Path(source)
+    if path.is_dir():
+        raise LogError(f"{path}: this is a directory; name its logs, for example '{path}/*.csv'.")
+    if path.exists() or not glob.has_magic(str(source)):
+        return [path]
+    found = sorted(Path(name) for name in glob.glob(str(source), recursive=True))
+    files = [name for name in found if not name.is_dir()]
+    if not files:
+        raise LogError(f"{source}: no file matches; check the path.")
+    return files
+
+
+def read_file(path: Path, options: ReadOptions) -> list[Readings]:
+    """The drives in one file, by the first format that recognises its content (or the user's --map)."""
+    data = _bytes(path)
+    head = data[:HEAD]
+    for module in formats(options):
+        if module.detect(head):
+            readings: list[Readings] = module.read(path, data, options)
+            return readings
+    known = ", ".join(str(module.NAME) for module in formats(options))
+    kind = "a binary file of no known format" if b"\0" in head else "no known format"
+    raise LogError(f"{path}: this is {kind}; known are {known}; describe any other table in a --map file.")
+
+
+def formats(options: ReadOptions) -> list[ModuleType]:
+    """Every format, in the order in which they are asked; with a --map, only that."""
+    from evband.logs import formats as known
+
+    if options.map is not None:
+        return [known.MAPPED]
+    return [*getattr(known, "FORMATS", ()), tidy]
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError as error:
+        raise LogError(f"{path}: there is no such file; check the path.") from error
+    except PermissionError as error:
+        raise LogError(f"{path}: no permission to read it; change its permissions or copy it.") from error
+    except OSError as error:
+        raise LogError(f"{path}: it cannot be read ({error.strerror}).") from error
+    if data.startswith(b"\x1f\x8b"):
+        try:
+            data = gzip.decompress(data)
+        except (OSError, EOFError, zlib.error) as error:
+            raise LogError(f"{path}: the gzip data is damaged or cut short; fetch the file again.") from error
+    if not data.strip():
+        raise LogError(f"{path}: the file is empty; there is no trip in it.")
+    return data
+
+
+def _mapping(map: str | Path | Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    if map is None or isinstance(map, Mapping):
+        return map
+    try:
+        return tomllib.loads(Path(map).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise SettingsError(f"{map}: the map cannot be read ({error.strerror}); check the path.") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{map}: the map is not valid TOML ({error}); correct it.") from error
+
+
+def _free_id(wanted: str, trips: Sequence[Trip]) -> str:
+    taken = {trip.trip_id for trip in trips}
+    number = 2
+    free = wanted
+    while free in taken:
+        free, number = f"{wanted}:{number}", number + 1
+    return free
