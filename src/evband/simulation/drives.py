@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import polars as pl
+from scipy.integrate import trapezoid
 
 from evband.channels import VALUES
 from evband.errors import SettingsError
@@ -56,6 +57,23 @@ def simulated_log(name: str, hz: float = 10.0, seed: int = 0, trips: int = 1) ->
     frame = pl.concat([_one(car, trip, hz, seed) for car in chosen for trip in range(trips)], how="diagonal")
     order = ("trip_id", "time_s", *VALUES, *TRUTH)
     return frame.select([column for column in order if column in frame.columns])
+
+
+def summary(log: pl.DataFrame) -> pl.DataFrame:
+    """Of each trip of a simulated log: rows, duration, distance, and the energy without noise."""
+    rows = []
+    for (trip_id,), trip in log.group_by(["trip_id"], maintain_order=True):
+        motion, power = trip.drop_nulls("speed_kmh"), trip.drop_nulls("true_power_kw")
+        rows.append(
+            {
+                "trip_id": trip_id,
+                "rows": trip.height,
+                "duration_s": float(trip["time_s"][-1] - trip["time_s"][0]),
+                "distance_km": float(trapezoid(motion["speed_kmh"], motion["time_s"])) / 3600.0,
+                "energy_kwh": float(trapezoid(power["true_power_kw"], power["time_s"])) / 3600.0,
+            }
+        )
+    return pl.DataFrame(rows)
 
 
 def _one(name: str, trip: int, hz: float, seed: int) -> pl.DataFrame:
