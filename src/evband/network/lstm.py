@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
 
@@ -29,6 +30,11 @@ class Masks:
     inputs: tuple[Tensor, ...]  # a layer each: [members, batch, inputs of that layer], on what enters the layer
     recurrent: tuple[Tensor, ...]  # a layer each: [members, batch, hidden], on h before it meets w_hh
     output: Tensor  # [members, batch, hidden], on what leaves the last layer
+
+    def to(self, device: torch.device) -> Masks:
+        """The same masks on another device."""
+        move = (tuple(m.to(device) for m in masks) for masks in (self.inputs, self.recurrent))
+        return Masks(*move, self.output.to(device))
 
 
 @dataclass(frozen=True)

@@ -51,7 +51,7 @@ def predict(
         masks = None
         if dropout:
             assert generators is not None
-            masks = draw_masks(arch, dropout, len(group), generators)
+            masks = draw_masks(arch, dropout, len(group), generators).to(theta.device)
         state: State | None = None
         at, longest = 0, int(length[group[0]])
         while at < longest:
@@ -61,23 +61,23 @@ def predict(
             index = begin[group] + at + np.arange(steps)[:, None]  # [time, batch]
             inside = np.arange(at, at + steps)[:, None] < length[group]
             safe = np.minimum(index, rows - 1)
-            out, state = forward(arch, theta, _tensor(x, safe), _tensor(r, safe), state, masks)
+            out, state = forward(arch, theta, _tensor(x, safe, theta), _tensor(r, safe, theta), state, masks)
             where = index[inside]
             if quantiles is not None:
                 assert out.quantiles is not None
-                raw = out.quantiles.numpy()[:, inside]  # [members, n, levels]
+                raw = out.quantiles.cpu().numpy()[:, inside]  # [members, n, levels]
                 crossed += int((np.diff(raw, axis=-1) < 0).any(-1).sum())
                 quantiles[:, :, where] = np.sort(raw, axis=-1).transpose(0, 2, 1)
                 mu[:, where] = quantiles[:, len(arch.levels) // 2, where]
             else:
                 assert scale is not None
                 assert out.scale is not None
-                mu[:, where] = out.mu.numpy()[:, inside]
-                scale[:, where] = out.scale.numpy()[:, inside]
+                mu[:, where] = out.mu.cpu().numpy()[:, inside]
+                scale[:, where] = out.scale.cpu().numpy()[:, inside]
             at += steps
     nu = degrees_of_freedom(arch, arch.unpack(theta))
     return Prediction(
-        mu, scale, None if nu is None else nu.double().numpy(), quantiles, crossed / max(1, members * rows)
+        mu, scale, None if nu is None else nu.double().cpu().numpy(), quantiles, crossed / max(1, members * rows)
     )
 
 
@@ -87,8 +87,8 @@ def _groups(length: NDArray[np.int64]) -> list[NDArray[np.int64]]:
     return [order[k : k + 64] for k in range(0, len(order), 64)]
 
 
-def _tensor(a: NDArray[np.float32], index: NDArray[np.int64]) -> Tensor:
-    return torch.from_numpy(np.ascontiguousarray(a[index])).unsqueeze(0)  # [1, time, batch, ...]
+def _tensor(a: NDArray[np.float32], index: NDArray[np.int64], like: Tensor) -> Tensor:
+    return torch.from_numpy(np.ascontiguousarray(a[index])).unsqueeze(0).to(like.device)  # [1, time, batch, ...]
 
 
 def _first(state: State | None, count: int) -> State | None:

@@ -207,10 +207,7 @@ class Trainer:
             rngs = [stream(self.settings.seed, m.number, DROPOUT, step) for m in self.members]
             new = draw_masks(self.arch, self.settings.dropout, self.settings.batch, rngs)
             if self._masks is None:
-                to = self.device
-                self._masks = Masks(
-                    tuple(t.to(to) for t in new.inputs), tuple(t.to(to) for t in new.recurrent), new.output.to(to)
-                )
+                self._masks = new.to(self.device)
             else:
                 old = (*self._masks.inputs, *self._masks.recurrent, self._masks.output)
                 for static, mask in zip(old, (*new.inputs, *new.recurrent, new.output), strict=True):

@@ -1,0 +1,150 @@
+"""From settings and arrays to the members to train: folds of trips, priors, and the training run itself.
+
+A job knows arrays only, no tables, so that it can be prepared on one machine and trained on another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from evband.errors import TripsError
+from evband.network.anchors import Prior, make_prior
+from evband.network.architecture import Architecture
+from evband.settings import Settings
+from evband.training.checkpoint import Checkpoint
+from evband.training.loop import Data, Member, Progress, Trainer, run
+
+FOLDS = 5
+RIDGE = 1e-5
+
+
+@dataclass(frozen=True)
+class Job:
+    """Arrays of the training trips, and the fold of each trip."""
+
+    data: Data
+    base_road: int  # the first road-load columns are terms, the rest hinges
+    fold: NDArray[np.int64]  # [trips]
+
+    @property
+    def folds(self) -> int:
+        return int(self.fold.max()) + 1
+
+    def without_hinges(self) -> Job:
+        d = self.data
+        short = np.ascontiguousarray(d.r[:, : self.base_road])
+        return Job(Data(d.x, short, d.y, d.start, d.trip), self.base_road, self.fold)
+
+    def architecture(self, settings: Settings) -> Architecture:
+        return settings.architecture(self.data.x.shape[1], self.data.r.shape[1])
+
+    def save(self, path: Path) -> None:
+        d = self.data
+        np.savez(path, x=d.x, r=d.r, y=d.y, start=d.start, trip=d.trip, base_road=self.base_road, fold=self.fold)
+
+    @classmethod
+    def load(cls, path: Path) -> Job:
+        with np.load(path, allow_pickle=False) as f:
+            return cls(Data(f["x"], f["r"], f["y"], f["start"], f["trip"]), int(f["base_road"]), f["fold"])
+
+
+def assign_folds(rows: NDArray[np.int64], folds: int = FOLDS, seed: int = 0) -> NDArray[np.int64]:
+    """A fold for each trip (``rows``: its length), balanced in rows: longest first, each to the emptiest fold."""
+    folds = max(1, min(folds, len(rows)))
+    order = np.random.default_rng(seed).permutation(len(rows))
+    order = order[np.argsort(-rows[order], kind="stable")]
+    fold, load = np.zeros(len(rows), np.int64), np.zeros(folds)
+    for trip in order:
+        fold[trip] = int(np.argmin(load))
+        load[fold[trip]] += rows[trip]
+    return fold
+
+
+def least_squares(data: Data, trips: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Ridge solution of power on the road-load features over the known rows of these trips."""
+    rows = np.isfinite(data.y) & np.isin(data.trip, trips)
+    r = data.r[rows].astype(np.float64)
+    gram = r.T @ r / max(1, rows.sum()) + RIDGE * np.eye(r.shape[1])
+    return np.asarray(np.linalg.solve(gram, r.T @ data.y[rows] / max(1, rows.sum())))
+
+
+def members_of(job: Job, settings: Settings, prior_mean: Tensor | None = None) -> list[Member]:
+    """The networks to train.
+
+    With early stopping or calibration, member m leaves out fold ``m % folds`` and no other knows of it: those trips
+    stop its training, and are predicted by members that never trained on them. A dropout method trains one network
+    on everything (number 0), and one a fold beside it for calibration.
+    """
+    arch, trips = job.architecture(settings), np.unique(job.data.trip)
+    crossed = job.folds > 1 and (settings.early_stop or settings.calibrate)
+    if settings.kind == "dropout":
+        left_out = [-1, *range(job.folds)] if crossed else [-1]
+    else:
+        left_out = [m % job.folds if crossed else -1 for m in range(settings.members)]
+    priors: dict[int, Prior] = {}
+    members = []
+    for number, fold in enumerate(left_out):
+        held = trips[job.fold[trips] == fold]
+        train = np.setdiff1d(trips, held)
+        if fold not in priors:
+            road = least_squares(job.data, train) if arch.road else None
+            priors[fold] = make_prior(arch, settings.prior, settings.prior_variance, road, prior_mean)
+        members.append(Member(number, train, held if settings.early_stop else held[:0], priors[fold]))
+    return members
+
+
+def check_rows(job: Job, settings: Settings) -> None:
+    """Refuse what cannot be trained on."""
+    known = int(np.isfinite(job.data.y).sum())
+    if known < settings.window:
+        raise TripsError(
+            f"only {known} rows have measured power, less than one window of {settings.window}; give longer or more trips"
+        )
+    for name, values in (("inputs", job.data.x), ("road-load features", job.data.r)):
+        if not np.isfinite(values).all():
+            raise TripsError(f"the {name} hold values that are not finite; inspect the log and drop them")
+
+
+def train(
+    job: Job,
+    settings: Settings,
+    device: str = "cpu",
+    prior_mean: Tensor | None = None,
+    progress: Callable[[Progress], None] | None = None,
+    checkpoint: Checkpoint | None = None,
+) -> tuple[Tensor, dict[str, Any]]:
+    """Train every member of the job; returns ``theta [networks, parameters]`` and a summary."""
+    check_rows(job, settings)
+    members = members_of(job, settings, prior_mean)
+    trainer = Trainer(job.architecture(settings), job.data, members, settings.training(), device)
+    if checkpoint is not None:
+        checkpoint.restore(trainer)
+    theta = run(trainer, progress, checkpoint.save if checkpoint is not None else None)
+    best = trainer.state.best_score.cpu().numpy()
+    summary = {
+        "epochs_run": trainer.state.epoch,
+        "steps_per_epoch": trainer.steps,
+        "restarts": {str(k): v for k, v in trainer.state.restarts.items()},
+        "held_out_log_score": float(np.mean(best)) if np.isfinite(best).all() else None,
+        "history": [[e, loss, None if np.isnan(score) else score] for e, loss, score in trainer.state.history],
+    }
+    return theta, summary
+
+
+def resolve_device(device: str) -> str:
+    from evband.errors import SettingsError
+
+    if device not in ("auto", "cpu", "cuda"):
+        raise SettingsError(f"device {device!r} is not one of auto, cpu, cuda")
+    available = torch.cuda.is_available()
+    if device == "cuda" and not available:
+        raise SettingsError("device cuda was asked for but no CUDA GPU is usable here; use --device cpu")
+    return "cuda" if device != "cpu" and available else "cpu"

@@ -1,0 +1,120 @@
+"""Settings of a model: the presets, the methods, and how they become one resolved set."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any
+
+from evband.errors import SettingsError
+from evband.network.architecture import PUBLISHED_LEVELS, QUANTILE_LEVELS, Architecture
+from evband.training.settings import TrainingSettings
+
+METHODS = {  # method -> (head, how members come about)
+    "t-anchor": ("t", "anchor"),
+    "t-dropout": ("t", "dropout"),
+    "quantile-anchor": ("quantile", "anchor"),
+    "quantile-dropout": ("quantile", "dropout"),
+    "t-ensemble": ("t", "ensemble"),
+    "gaussian-anchor": ("gaussian", "anchor"),
+}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Everything that decides a fit, resolved; the defaults are the preset `default`."""
+
+    method: str = "t-anchor"
+    members: int = 30
+    features: str = "auto"
+    hz: float = 1.0
+    road_load: bool = True
+    hinges: bool = True
+    scaling: str = "standard"
+    layers: int = 1
+    hidden: int = 32
+    nu_min: float = 3.0
+    nu: float | None = None
+    as_published: bool = False  # quantile heads: the paper's three levels
+    prior: str = "fan_in"
+    prior_variance: float = 0.01  # of the flat prior `paper`
+    epochs: int = 60
+    rate: float = 1e-2
+    schedule: str = "one_cycle"
+    optimiser: str = "adam"
+    window: int = 128
+    burn_in: int = 32
+    batch: int = 64
+    clip: float = 1.0
+    beta: float = 0.5
+    temperature: float = 1.0
+    prior_scale: str = "posterior"
+    resample: str | None = None
+    dropout: float = 0.1  # of the dropout methods
+    early_stop: bool = True  # on trips that the member did not train on
+    calibrate: bool = True
+    seed: int = 0
+
+    @property
+    def head(self) -> str:
+        return METHODS[self.method][0]
+
+    @property
+    def kind(self) -> str:
+        return METHODS[self.method][1]
+
+    @property
+    def dropout_rate(self) -> float:
+        return self.dropout if self.kind == "dropout" else 0.0
+
+    def architecture(self, inputs: int, road: int) -> Architecture:
+        levels = PUBLISHED_LEVELS if self.as_published else QUANTILE_LEVELS
+        road = road if self.road_load else 0
+        return Architecture(inputs, road, self.layers, self.hidden, self.head, self.nu_min, self.nu, levels)
+
+    def training(self) -> TrainingSettings:
+        shared = {f.name: getattr(self, f.name) for f in fields(TrainingSettings) if hasattr(self, f.name)}
+        shared["dropout"] = self.dropout_rate
+        if self.kind == "ensemble":
+            shared["temperature"] = 0.0
+        return TrainingSettings(**shared)
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+PRESETS = {
+    "default": Settings(),
+    "paper": Settings(
+        road_load=False,
+        hinges=False,
+        scaling="minmax",
+        layers=4,
+        hidden=32,
+        prior="paper",
+        epochs=300,
+        rate=1e-3,
+        schedule="constant",
+        beta=0.0,
+        early_stop=False,
+        calibrate=False,
+    ),
+}
+
+
+def resolve(preset: str, **chosen: Any) -> Settings:
+    """The preset with what the user chose; None means the preset's own value."""
+    if preset not in PRESETS:
+        raise SettingsError(f"preset {preset!r} is not one of {', '.join(PRESETS)}")
+    settings = replace(PRESETS[preset], **{k: v for k, v in chosen.items() if v is not None})
+    if settings.method not in METHODS:
+        raise SettingsError(f"method {settings.method!r} is not one of {', '.join(METHODS)}")
+    if not 1 <= settings.members <= 1000:
+        raise SettingsError(f"members is {settings.members}; choose 1 to 1000")
+    if not 0 < settings.hz <= 100:
+        raise SettingsError(f"hz is {settings.hz}; choose a grid above 0 and up to 100 rows a second")
+    try:
+        settings.architecture(1, 1)
+        settings.training()
+    except ValueError as problem:
+        raise SettingsError(str(problem)) from None
+    return settings

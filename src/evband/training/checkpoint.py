@@ -1,0 +1,100 @@
+"""Checkpoints: a run killed at any moment goes on to the same end result.
+
+All random numbers are drawn from (seed, member, purpose, epoch), so the weights, the optimiser's moments and the
+epoch are all there is to keep. A checkpoint is an npz of plain arrays, written beside its name and then renamed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+import zipfile
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from evband.training.loop import Trainer
+
+
+class CheckpointMismatch(ValueError):
+    """The checkpoint belongs to another run."""
+
+
+class Checkpoint:
+    """One file; saved at most every few seconds, and at once when a run ends or is interrupted."""
+
+    def __init__(self, path: Path, resume: bool, every_s: float = 5.0):
+        self.path, self.resume, self.every_s = path, resume, every_s
+        self._saved = time.monotonic()
+
+    def fingerprint(self, trainer: Trainer) -> str:
+        """What must be equal for a run to go on: settings, architecture, data, members."""
+        digest = hashlib.sha256(json.dumps([asdict(trainer.settings), asdict(trainer.arch)]).encode())
+        for member in trainer.members:
+            digest.update(np.int64(member.number).tobytes() + member.train.tobytes() + member.held_out.tobytes())
+        for tensor in (trainer.rows.x, trainer.rows.y, trainer.anchor):
+            digest.update(tensor.cpu().numpy().tobytes())
+        return digest.hexdigest()
+
+    def save(self, trainer: Trainer, now: bool) -> None:
+        if not now and time.monotonic() - self._saved < self.every_s:
+            return
+        state = trainer.state
+        arrays = {
+            "theta": trainer.theta.detach(),
+            "best": state.best,
+            "best_score": state.best_score,
+            "stale": state.stale,
+        }
+        moments = trainer.optimiser.state[trainer.theta]
+        arrays |= {f"moment.{k}": torch.as_tensor(v) for k, v in moments.items() if v is not None}
+        meta = {
+            "fingerprint": self.fingerprint(trainer),
+            "epoch": state.epoch,
+            "restarts": state.restarts,
+            "history": state.history,
+        }
+        temporary = self.path.with_name(self.path.name + ".part")
+        with temporary.open("wb") as file:
+            np.savez(
+                file,
+                allow_pickle=False,
+                meta=np.array(json.dumps(meta)),
+                **{k: v.cpu().numpy() for k, v in arrays.items()},
+            )
+        os.replace(temporary, self.path)
+        self._saved = time.monotonic()
+
+    def restore(self, trainer: Trainer) -> bool:
+        """Put the trainer where the checkpoint stands; False if there is none or it is not asked for."""
+        if not (self.resume and self.path.exists()):
+            return False
+        try:
+            with np.load(self.path, allow_pickle=False) as file:
+                meta = json.loads(str(file["meta"]))
+                arrays = {k: torch.from_numpy(file[k]).to(trainer.device) for k in file.files if k != "meta"}
+        except (OSError, ValueError, KeyError, zipfile.BadZipFile):
+            raise CheckpointMismatch(f"{self.path} is not a readable checkpoint; delete it and fit anew") from None
+        if meta["fingerprint"] != self.fingerprint(trainer):
+            raise CheckpointMismatch(
+                f"{self.path} is of another run (other settings or trips); delete it, or repeat the settings it began with"
+            )
+        state = trainer.state
+        with torch.no_grad():
+            trainer.theta.copy_(arrays["theta"])
+        state.best, state.best_score, state.stale = arrays["best"], arrays["best_score"], arrays["stale"]
+        state.epoch, state.history = meta["epoch"], [tuple(h) for h in meta["history"]]
+        state.restarts = {int(k): v for k, v in meta["restarts"].items()}
+        moments = {k.removeprefix("moment."): v for k, v in arrays.items() if k.startswith("moment.")}
+        if moments:
+            if trainer.device.type == "cpu" and "step" in moments:
+                moments["step"] = moments["step"].cpu()
+            trainer.optimiser.state[trainer.theta] = moments
+        return True
+
+    def remove(self) -> None:
+        self.path.unlink(missing_ok=True)
