@@ -1,0 +1,99 @@
+"""The alias table: which of our channels a name in a log may mean, and how good the claim is."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+import unicodedata
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+from evband.channels import CHANNELS
+from evband.errors import ChannelError
+
+_TAG = re.compile(r"^\s*(\[[^\]]*\]\s*)+")
+_OTHER = re.compile(r"[\W_]+")
+_LETTERS = str.maketrans({"ł": "l", "ø": "o", "đ": "d", "ı": "i"})
+
+
+def plain(name: str) -> str:
+    """A name as it is compared: no [ECU] tag, case, accents or punctuation.
+
+    >>> plain("[8C.BMS] Außentemperatur (berechnet)")
+    'aussentemperatur berechnet'
+    """
+    text = unicodedata.normalize("NFKD", _TAG.sub("", name)).casefold().translate(_LETTERS)
+    text = "".join(c for c in text if not unicodedata.combining(c))
+    return _OTHER.sub(" ", text).strip()
+
+
+@dataclass(frozen=True)
+class Alias:
+    """What one channel is called. `rank` orders claims: listed names, then names by their words, then last resorts."""
+
+    names: Mapping[str, int]
+    words: Sequence[Sequence[str]]
+    exclude: Sequence[str]
+    last: Mapping[str, int]
+    low: float
+    high: float
+
+    def rank(self, name: str) -> float | None:
+        """How good the claim of `name` (already plain) is: smaller is better; None: it claims nothing."""
+        if name in self.names:
+            return self.names[name]
+        if name in self.last:
+            return 20_000 + self.last[name]
+        padded = f" {name} "
+        if not self.words or any(word in padded for word in self.exclude):
+            return None
+        if all(any(word in padded for word in group) for group in self.words):
+            return 10_000 + len(name) + (500 if " gps " in padded else 0)  # the shorter, the plainer
+        return None
+
+
+@cache
+def _shipped() -> dict[str, Alias]:
+    table = tomllib.loads(files(__package__).joinpath("aliases.toml").read_text("utf-8"))
+    return {channel: _alias(entry) for channel, entry in table.items()}
+
+
+def _alias(entry: Mapping[str, list]) -> Alias:
+    low, high = entry["range"]
+    return Alias(
+        names=_ranks(entry["names"]),
+        words=tuple(tuple(group) for group in entry.get("words", ())),
+        exclude=tuple(entry.get("not", ())),
+        last=_ranks(entry.get("last", ())),
+        low=float(low),
+        high=float(high),
+    )
+
+
+def _ranks(names: Sequence[str]) -> dict[str, int]:
+    ranks: dict[str, int] = {}
+    for name in names:
+        ranks.setdefault(plain(name), len(ranks))
+    return ranks
+
+
+def table(extra: Mapping[str, Sequence[str]]) -> dict[str, Alias]:
+    """The shipped table with the user's own names in front of it."""
+    aliases = dict(_shipped())
+    for channel, names in extra.items():
+        if channel not in CHANNELS or CHANNELS[channel].kind in ("time", "id"):
+            raise ChannelError(
+                f"aliases: {channel!r} is no channel that a name can stand for; use one of "
+                f"{', '.join(name for name, c in CHANNELS.items() if c.kind not in ('time', 'id'))}."
+            )
+        names = [names] if isinstance(names, str) else list(names)
+        own = {plain(name): i - len(names) for i, name in enumerate(names)}  # ranks below 0: before every shipped name
+        old = aliases.get(channel)
+        if old is None:
+            limits = CHANNELS[channel]
+            aliases[channel] = Alias(own, (), (), {}, limits.low, limits.high)
+        else:
+            aliases[channel] = Alias({**old.names, **own}, old.words, old.exclude, old.last, old.low, old.high)
+    return aliases

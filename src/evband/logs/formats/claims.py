@@ -1,0 +1,194 @@
+"""Several columns of a log may claim one channel: find the claims by name and unit, then settle them by their values.
+
+Precedence is the alias table's order. A claim is set aside where its values cannot be the quantity (most of them outside
+the table's range), where it is dead (all zero, while another is not), or where it has under a tenth of the readings of the
+fullest claim. Whatever was set aside is told in the notes.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evband.channels import CHANNELS, from_unit
+from evband.errors import LogError
+from evband.logs.formats.aliases import Alias, plain
+from evband.logs.formats.units import is_unit, unit_for
+from evband.logs.readings import Series
+
+_NEEDS_UNIT = ("speed_kmh",)  # km/h or mph: too different to guess
+_MATTERS = ("speed_kmh", "battery_current_a", "battery_voltage_v", "power_kw")
+_REPEAT_S = 0.0125  # the app writes a reading again 10 ms later
+_BRACKET = re.compile(r"^(.*?)\s*[(\[]([^()\[\]]*)[)\]]\s*$", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One column that may be a channel. `unit` is one of `channels.known_units`; None: the log's unit is unknown."""
+
+    column: str  # as the caller finds it
+    label: str  # as the user knows it
+    channel: str
+    rank: float
+    unit: str | None
+    spelled: str
+
+
+def split_unit(header: str) -> tuple[str, str]:
+    """A header's name and its unit, the last bracket: `Speed (OBD)(km/h)` -> `Speed (OBD)`, `km/h`.
+
+    >>> split_unit("[BMS] Battery Current (A)"), split_unit("Velocity [km/h]"), split_unit("Altitude")
+    (('[BMS] Battery Current', 'A'), ('Velocity', 'km/h'), ('Altitude', ''))
+    """
+    match = _BRACKET.match(header)
+    if match is None or not match.group(1):
+        return header.strip(), ""
+    return match.group(1).strip(), match.group(2).strip()
+
+
+def find(columns: Iterable[tuple[str, str, str]], aliases: Mapping[str, Alias]) -> list[Claim]:
+    """The claims of (column, name, unit) triples, best first. A unit of another quantity is no claim."""
+    claims = []
+    for column, name, unit in columns:
+        tagged = 0.5 if name.lstrip().startswith("[") else 0.0  # the car's own PID before one ECU's
+        for channel, alias in aliases.items():
+            rank = alias.rank(plain(name))
+            spelled = unit
+            if not is_unit(unit) and unit:  # perhaps not a unit but part of the name: `Speed (GPS)`
+                whole = alias.rank(plain(f"{name} {unit}"))
+                if whole is not None and not 10_000 <= whole < 20_000:
+                    rank, spelled = whole, ""
+            if rank is None:
+                continue
+            ours = unit_for(channel, spelled) if spelled else _default(channel)
+            if ours is None and (is_unit(spelled) or 10_000 <= rank < 20_000):
+                continue
+            label = f"{name} ({unit})" if unit else name
+            claims.append(Claim(column, label, channel, rank + tagged, ours, spelled))
+    return sorted(claims, key=lambda claim: claim.rank)
+
+
+def _default(channel: str) -> str | None:
+    return None if channel in _NEEDS_UNIT else CHANNELS[channel].unit
+
+
+def drop_repeats(time: NDArray[np.float64], value: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """True for readings to keep: not those that say the same again within 12.5 ms."""
+    keep = np.ones(time.size, dtype=bool)
+    keep[1:] = (value[1:] != value[:-1]) | (np.diff(time) > _REPEAT_S)
+    return keep
+
+
+def series(time: NDArray[np.float64], value: NDArray[np.float64]) -> Series:
+    """Readings in the order of time, none missing, of several at one instant the last."""
+    known = np.isfinite(value) & np.isfinite(time)
+    if not known.all():
+        time, value = time[known], value[known]
+    if np.any(np.diff(time) < 0):
+        order = np.argsort(time, kind="stable")
+        time, value = time[order], value[order]
+    last = np.append(np.diff(time) > 0, True)[: time.size]
+    return (time, value) if last.all() else (time[last], value[last])
+
+
+def settle(
+    path: Path,
+    claims: Sequence[Claim],
+    readings: Mapping[str, Series],
+    aliases: Mapping[str, Alias],
+    *,
+    app_power: bool,
+    columns: Sequence[str],
+) -> tuple[dict[str, Series], list[str]]:
+    """One series a channel, in our units, and notes on what was chosen.
+
+    `readings` holds the raw (time, value) of every claimed column. With `app_power` the log's own power is left out where
+    it has current and voltage: the app multiplies values that are a second apart.
+    """
+    chosen: dict[str, Series] = {}
+    notes: list[str] = []
+    for channel in dict.fromkeys(claim.channel for claim in claims):
+        rivals = [claim for claim in claims if claim.channel == channel]
+        found = _best(path, channel, rivals, readings, aliases[channel], notes)
+        if found is not None:
+            chosen[channel] = found
+    if app_power and {"battery_current_a", "battery_voltage_v", "power_kw"} <= chosen.keys():
+        del chosen["power_kw"]
+        notes.append("the app's own power is left out, since current and voltage are there")
+    if "speed_kmh" not in chosen:
+        raise LogError(_no_speed(path, [c for c in claims if c.channel == "speed_kmh"], columns, aliases["speed_kmh"]))
+    return {channel: chosen[channel] for channel in CHANNELS if channel in chosen}, notes
+
+
+def _best(
+    path: Path, channel: str, rivals: list[Claim], readings: Mapping[str, Series], alias: Alias, notes: list[str]
+) -> Series | None:
+    usable: list[tuple[Claim, Series]] = []
+    aside: list[str] = []
+    for claim in rivals:
+        time, value = readings[claim.column]
+        if value.size == 0:
+            continue
+        if claim.unit is None:
+            aside.append(f"{claim.label!r} (unknown unit)")
+            continue
+        value = from_unit(channel, value, claim.unit)
+        if np.mean((value >= alias.low) & (value <= alias.high)) < 0.5:
+            aside.append(f"{claim.label!r} (around {np.median(value):g} {CHANNELS[channel].unit}: not plausible)")
+            continue
+        usable.append((claim, (time, value)))
+    if not usable:
+        _complain(path, channel, rivals, readings)
+        if aside:
+            notes.append(f"{channel} is left out: {', '.join(aside)}")
+        return None
+    most = max(value.size for _, (_, value) in usable)
+    alive = any(np.any(value != 0) for _, (_, value) in usable)
+    good = [c for c in usable if c[1][1].size * 10 >= most and (not alive or np.any(c[1][1] != 0))]
+    claim, result = good[0] if good else usable[0]
+    aside += [repr(other.label) for other, _ in usable if other is not claim]
+    more = f"; set aside: {', '.join(aside)}" if aside else ""
+    notes.append(f"{channel} is {claim.label!r}{more}")
+    return result
+
+
+def _complain(path: Path, channel: str, rivals: list[Claim], readings: Mapping[str, Series]) -> None:
+    """An unknown unit of a channel that matters is an error; of another the channel is just left out."""
+    for claim in rivals:
+        if claim.unit is None and channel in _MATTERS and readings[claim.column][1].size:
+            from evband.channels import known_units
+
+            what = f"has the unit {claim.spelled!r}, which is unknown" if claim.spelled else "has no unit"
+            raise LogError(
+                f"{path}: the column {claim.label!r} ({channel}) {what}; "
+                f"known are {', '.join(known_units(channel))}: name its unit in a --map file."
+            )
+
+
+def _no_speed(path: Path, claims: list[Claim], columns: Sequence[str], alias: Alias) -> str:
+    if claims:
+        labels = ", ".join(repr(claim.label) for claim in claims)
+        return f"{path}: all values of speed ({labels}) are missing or no speeds; record a speed PID or name another column in a --map file."
+    shown = ", ".join(repr(name) for name in columns[:12]) + (f" and {len(columns) - 12} more" if len(columns) > 12 else "")
+    nearest = _nearest(columns, alias)
+    hint = f"; the nearest is {nearest!r}" if nearest else ""
+    return (
+        f"{path}: there is no speed (speed_kmh) among its columns {shown}{hint}; "
+        "add its name with --aliases or name it in a --map file."
+    )
+
+
+def _nearest(columns: Sequence[str], alias: Alias) -> str | None:
+    names = [*alias.names, *alias.last]
+    scored = [
+        (max(difflib.SequenceMatcher(None, plain(split_unit(column)[0]), name).ratio() for name in names), column)
+        for column in columns[:500]
+    ]
+    best = max(scored, default=(0.0, ""))
+    return best[1] if best[0] >= 0.5 else None
