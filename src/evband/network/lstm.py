@@ -33,8 +33,11 @@ class Masks:
 
     def to(self, device: torch.device) -> Masks:
         """The same masks on another device."""
-        move = (tuple(m.to(device) for m in masks) for masks in (self.inputs, self.recurrent))
-        return Masks(*move, self.output.to(device))
+        return Masks(
+            tuple(m.to(device) for m in self.inputs),
+            tuple(m.to(device) for m in self.recurrent),
+            self.output.to(device),
+        )
 
 
 @dataclass(frozen=True)
