@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
+import torch
 from torch import Tensor
 
 if TYPE_CHECKING:
@@ -18,7 +20,15 @@ def choose(backend: str, x: Tensor, layers: list[LayerWeights]) -> Kernel:
     from evband.network.kernels import reference
 
     if backend == "auto":
-        backend = "reference"
+        backend = "cuda" if x.is_cuda and x.dtype == torch.float32 and _installed("triton") else "reference"
     if backend == "reference":
         return reference.run
+    if backend == "cuda":
+        from evband.network.kernels import cuda
+
+        return cuda.run
     raise ValueError(f"unknown backend {backend!r}; choose auto, reference, cpu or cuda")
+
+
+def _installed(name: str) -> bool:
+    return find_spec(name) is not None

@@ -1,0 +1,85 @@
+"""The Triton kernels, run by Triton's interpreter on the CPU, against the reference in float64."""
+
+import os
+
+os.environ["TRITON_INTERPRET"] = "1"  # read when triton is first imported
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+pytest.importorskip("triton")
+
+from evband.network.lstm import LayerWeights, Masks, State, ensemble_lstm
+
+REQUIRED = 1e-5
+
+
+def worst_error(members, time, batch, inputs, hidden, depth, masked, shared, seed):
+    """Largest absolute error over largest absolute value, the worst of all outputs and gradients."""
+    rng = torch.Generator().manual_seed(seed)
+
+    def normal(*shape, scale=1.0):
+        return scale * torch.randn(*shape, generator=rng)
+
+    def mask(*shape):
+        return (torch.rand(*shape, generator=rng) < 0.8) / 0.8
+
+    widths = [inputs] + [hidden] * (depth - 1)
+    leaves = [normal(1 if shared else members, time, batch, inputs)]
+    leaves += [normal(depth, members, batch, hidden, scale=0.5) for _ in "hc"]
+    for width in widths:
+        leaves += [normal(members, 4 * hidden, n, scale=n**-0.5) for n in (width, hidden)]
+        leaves += [normal(members, 4 * hidden, scale=0.3)]
+    masks = [mask(members, batch, n) for n in [*widths, *[hidden] * (depth + 1)]] if masked else []
+    tilts = [normal(members, time, batch, hidden), *[normal(depth, members, batch, hidden) for _ in "hc"]]
+
+    def run(dtype, backend):
+        own = [leaf.to(dtype, copy=True).requires_grad_() for leaf in leaves]
+        kept = [m.to(dtype) for m in masks]
+        layers = [LayerWeights(*own[3 + 3 * k : 6 + 3 * k]) for k in range(depth)]
+        dropout = Masks(tuple(kept[:depth]), tuple(kept[depth:-1]), kept[-1]) if masked else None
+        y, state = ensemble_lstm(own[0], layers, State(own[1], own[2]), dropout, backend)
+        outputs = [y, state.h, state.c]
+        loss = sum((o * tilt.to(dtype)).sum() for o, tilt in zip(outputs, tilts, strict=True))
+        return [o.detach() for o in outputs] + list(torch.autograd.grad(loss, own))
+
+    pairs = zip(run(torch.float32, "cuda"), run(torch.float64, "reference"), strict=True)
+    return max(float((a - e).abs().max() / e.abs().max()) for a, e in pairs)
+
+
+@settings(max_examples=8, deadline=None, derandomize=True)
+@given(
+    members=st.integers(1, 2),
+    time=st.integers(1, 5),
+    batch=st.integers(1, 18),
+    inputs=st.sampled_from([1, 3, 20, 40]),
+    hidden=st.sampled_from([8, 13, 16, 32, 40]),
+    depth=st.integers(1, 2),
+    masked=st.booleans(),
+    shared=st.booleans(),
+    seed=st.integers(0, 99),
+)
+def test_agrees_with_float64_on_random_shapes(**case):
+    assert worst_error(**case) < REQUIRED
+
+
+def test_weights_too_large_for_the_chip_are_streamed():
+    assert worst_error(1, 3, 3, 5, 128, 2, masked=True, shared=True, seed=0) < REQUIRED
+
+
+def test_default_state_is_zero_and_nothing_is_saved_without_gradients():
+    rng = torch.Generator().manual_seed(0)
+    x = torch.randn(1, 4, 3, 2, generator=rng)
+    layers = [LayerWeights(*(torch.randn(2, 32, *s, generator=rng) for s in ((2,), (8,), ())))]
+    with torch.no_grad():
+        y, state = ensemble_lstm(x, layers, backend="cuda")
+        expected, expected_state = ensemble_lstm(x, layers, backend="reference")
+    torch.testing.assert_close(y, expected)
+    torch.testing.assert_close(state.c, expected_state.c)
+
+
+def test_gradients_do_not_change_from_run_to_run():
+    first, second = (worst_error(2, 70, 3, 3, 8, 1, masked=False, shared=False, seed=7) for _ in "ab")
+    assert first == second
