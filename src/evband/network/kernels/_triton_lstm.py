@@ -7,7 +7,7 @@ each other, so what it loads is asked for one step ahead. ``weight_gradient`` is
 Hidden units and inputs are padded to powers of two (``HP``, ``FP``) by masked loads: a padded unit has zero weights and
 zero state, so it adds nothing. Sequences have a slot 0 for the initial state: h of step t is at slot t + 1.
 """
-# mypy: ignore-errors  (Triton's language is not typed Python)
+# mypy: ignore-errors
 
 from __future__ import annotations
 
