@@ -1,0 +1,6 @@
+"""The tick engine: all members of an ensemble, one time step at a time."""
+
+from evband.tick.engine import COLUMNS, Engine
+from evband.tick.packing import fold_masks
+
+__all__ = ["COLUMNS", "Engine", "fold_masks"]
