@@ -196,7 +196,18 @@ class Trips(Sequence[Trip]):
             raise TripsError(f"There is no trip {missing[0]!r} among these {len(self)}; their ids are in .ids.")
         return Trips(by_id[name] for name in wanted)
 
+    def check_one_rate(self) -> None:
+        """An error if some trips were sampled more than half as fast again as others: only a grid makes them alike."""
+        rates = {trip.trip_id: trip.rate_hz for trip in self._trips if np.isfinite(trip.rate_hz)}
+        if rates and max(rates.values()) > 1.5 * min(rates.values()):
+            slow, fast = min(rates, key=rates.__getitem__), max(rates, key=rates.__getitem__)
+            raise TripsError(
+                f"The logs differ in rate ({rates[slow]:.3g} Hz in {slow}, {rates[fast]:.3g} Hz in {fast}); "
+                f"give --hz (or hz=) to put them on one grid."
+            )
+
     def on_grid(self, hz: float, max_gap_s: float = MAX_GAP_S) -> Trips:
+        """Every trip on the grid of `hz` rows a second."""
         return Trips(trip.on_grid(hz, max_gap_s) for trip in self._trips)
 
     def split(self, test: float = 0.3, seed: int = 0, gap_s: float = 60.0) -> tuple[Trips, Trips]:

@@ -11,11 +11,16 @@ from evband.files import whole_file
 from evband.trips import Trips
 
 
+def check_table_name(path: str | Path) -> None:
+    """An error unless the name says what to write: asked before long work begins."""
+    if Path(path).suffix not in (".parquet", ".csv"):
+        raise SettingsError(f"{path}: the name must end in .parquet or .csv; that decides what is written.")
+
+
 def write_table(frame: pl.DataFrame, path: str | Path) -> None:
     """A table as Parquet or CSV, by the name's ending."""
+    check_table_name(path)
     path = Path(path)
-    if path.suffix not in (".parquet", ".csv"):
-        raise SettingsError(f"{path}: the name must end in .parquet or .csv; that decides what is written.")
     with whole_file(path) as temporary:
         frame.write_parquet(temporary) if path.suffix == ".parquet" else frame.write_csv(temporary)
 

@@ -1,0 +1,60 @@
+"""The command line: one thin command a file, no logic here. Heavy modules are imported inside the commands.
+
+To add a command, import its function below and name it in `COMMANDS`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import typer
+
+from evband import __version__
+from evband.cli.convert import convert
+from evband.cli.inspect import inspect
+from evband.cli.simulate import simulate
+from evband.errors import EvbandError
+
+COMMANDS: tuple[Callable[..., Any], ...] = (
+    inspect,
+    convert,
+    simulate,
+)
+
+app = typer.Typer(
+    name="evband",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+)
+for command in COMMANDS:
+    app.command()(command)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"evband {__version__}")
+        raise typer.Exit()
+
+
+@app.callback()
+def evband(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    """What power an electric car draws from how it moves, and how sure that is."""
+
+
+def main() -> None:
+    """Run the command line. Bad input ends with one sentence and status 2, Ctrl-C with 130."""
+    try:
+        app()
+    except EvbandError as error:
+        print(f"evband: error: {error}", file=sys.stderr)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        sys.exit(130)

@@ -1,0 +1,60 @@
+"""What `evband inspect` shows of a trip, as plain numbers."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from evband.channels import CHANNELS
+from evband.logs.grid import MAX_GAP_S
+from evband.trips import Trip
+
+
+def trip_summary(trip: Trip) -> dict[str, Any]:
+    """Where a trip came from, how much there is of each channel, and what was found."""
+    report = trip.report.to_dict() if trip.report else {"format": "trip", "source": "", "notes": (), "findings": ()}
+    time, _ = trip.series("speed_kmh")
+    segments = int(trip.table["segment"].n_unique()) if trip.hz else 1 + int(np.sum(np.diff(time) > MAX_GAP_S))
+    return {
+        "trip_id": trip.trip_id,
+        "format": report["format"],
+        "source": report["source"],
+        "rows": len(trip),
+        "rate_hz": trip.rate_hz,
+        "duration_s": trip.duration_s,
+        "distance_km": trip.distance_km,
+        "segments": segments,
+        "channels": [_channel_summary(trip, name) for name in trip.channels],
+        "notes": list(report["notes"]),
+        "findings": list(report["findings"]),
+    }
+
+
+def _channel_summary(trip: Trip, name: str) -> dict[str, Any]:
+    time, value = trip.series(name)
+    return {
+        "name": name,
+        "unit": CHANNELS[name].unit,
+        "readings": len(value),
+        "rate_hz": float(1.0 / np.median(np.diff(time))) if len(time) > 1 else math.nan,
+        "min": float(value.min()),
+        "median": float(np.median(value)),
+        "max": float(value.max()),
+    }
+
+
+def summary_json(summaries: Sequence[dict[str, Any]]) -> str:
+    """The summaries as JSON; a number that is not one becomes null."""
+    return json.dumps(_no_nan(list(summaries)), indent=2)
+
+
+def _no_nan(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _no_nan(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_no_nan(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
