@@ -49,5 +49,5 @@ def inspect(
             console.print(f"  note: {escape(note)}", soft_wrap=True)
         for finding in summary["findings"]:
             of = f" of {finding['channel']}" if finding["channel"] else ""
-            console.print(f"  {finding['kind']}{of} ({finding['action']}): {escape(finding["text"])}", soft_wrap=True)
+            console.print(f"  {finding['kind']}{of} ({finding['action']}): {escape(finding['text'])}", soft_wrap=True)
         console.print()
