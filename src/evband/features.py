@@ -58,8 +58,8 @@ def resolve_features(spec: str | Iterable[str], trips: abc.Sequence[Trip]) -> tu
             raise ChannelError(
                 f"{name} cannot be a feature: electrical channels and other estimates of power are the answer, not inputs"
             )
-        if name in ("time_s", "trip_id", "segment"):
-            raise ChannelError(f"{name} cannot be a feature: it tells when or which drive it was, not what the car did")
+        if name in ("time_s", "trip_id", "segment") or name.startswith("true_"):
+            raise ChannelError(f"{name} cannot be a feature: it is no measurement of what the car did")
     require_channels(named, trips)
     return named
 
@@ -151,7 +151,7 @@ class FeatureMap:
         self.input_names = tuple(name for name, keep in zip(inputs, varied, strict=True) if keep)
         self.x_shift, self.x_scale = shift[varied], scale[varied]
 
-        terms = road_load.road_terms(signals)
+        terms = road_load.road_terms(signals, curved=hinges)
         self.knots = road_load.hinge_knots(terms) if hinges else []
         r = self._with_hinges(np.stack(list(terms.values()), -1), tuple(terms))
         names = (*terms, *(f"max(0,{name}-{knot:.6g})" for name, knot in self.knots))
@@ -183,7 +183,7 @@ class FeatureMap:
             r=r.astype(np.float32),
             y=_power(trip),
             start=_starts(trip),
-            outside=which.any(1),
+            outside=np.any(which, axis=1),
             which_outside=which,
         )
 
@@ -225,7 +225,13 @@ class FeatureMap:
     def _checked(self) -> Self:
         """Self, if its parts fit each other; a model file is not to be trusted."""
         c, f, k = len(self.channels), len(self.input_names), len(self.road_names)
-        shapes = {"low": (c,), "high": (c,), "typical": (c,), "x_shift": (f,), "x_scale": (f,)}
+        shapes: dict[str, tuple[int, ...]] = {
+            "low": (c,),
+            "high": (c,),
+            "typical": (c,),
+            "x_shift": (f,),
+            "x_scale": (f,),
+        }
         shapes |= {"r_shift": (k,), "r_scale": (k,), "gram": (k, k), "moment": (k,)}
         for name, shape in shapes.items():
             array = getattr(self, name)
@@ -250,7 +256,7 @@ class FeatureMap:
         """Scaled inputs and road features of one tick (floats) or many rows (arrays)."""
         inputs = road_load.input_terms(signals)
         x = _columns([inputs[name] for name in self.input_names])
-        terms = road_load.road_terms(signals)
+        terms = road_load.road_terms(signals, curved=bool(self.knots))
         kept = tuple(name for name in self.road_names if name in terms)
         r = self._with_hinges(_columns([terms[name] for name in kept]), kept)
         return (x - self.x_shift) / self.x_scale, (r - self.r_shift) / self.r_scale
@@ -321,7 +327,7 @@ def _power(trip: Trip) -> np.ndarray:
     """Measured power [T] in kW, nan where there is none."""
     if not trip.has("power_kw"):
         return np.full(len(trip), np.nan)
-    return trip.table["power_kw"].to_numpy().astype(float)
+    return np.asarray(trip.table["power_kw"].to_numpy(), dtype=float)
 
 
 def _starts(trip: Trip) -> np.ndarray:
