@@ -27,7 +27,7 @@ HINGED = ("a*v", "v", "a", "T*v")
 HINGE_LEVELS = (0.01, 0.03, 0.1, 0.25, 0.5, 0.75, 0.9, 0.97, 0.99)
 
 GRADE_LENGTH_M = 25.0  # memory of the slope: averages 1 m steps, yet follows the road (60 m cost the Tesla 10 %)
-GRADE_PRIOR_M2 = 50.0  # how much spread along the road it takes to believe a slope
+GRADE_PRIOR_M2 = 10.0  # how much spread along the road it takes to believe a slope
 
 
 def positive(x: Value) -> Value:
