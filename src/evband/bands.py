@@ -10,7 +10,6 @@ from typing import Literal
 import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtri
 
 from evband.errors import SettingsError, TripsError
 from evband.mixtures import Array, GaussianMixture, Mixture, Stacked, StudentMixture
@@ -95,11 +94,6 @@ class Bands:
     def cdf(self, y: ArrayLike) -> Array:
         """P(power <= y): at the measured power, the probability integral transform (PIT)."""
         return self.members.tails(y)[0]
-
-    def normal_score(self, y: ArrayLike) -> Array:
-        """Phi^-1(cdf(y)), taken from the smaller tail so that outliers stay finite; standard normal if the bands are right."""
-        below, above = (np.maximum(tail, 1e-300) for tail in self.members.tails(y))
-        return np.where(below < above, ndtri(below), -ndtri(above))
 
     def logpdf(self, y: ArrayLike) -> Array:
         """Log density at y, in 1/kW (NaN for quantile methods)."""

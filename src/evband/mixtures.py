@@ -138,9 +138,15 @@ class StudentMixture(Mixture):
         return np.asarray(np.sqrt((t * scale) ** 2 + z**2 * self.epistemic))
 
     def tails(self, y: ArrayLike) -> tuple[Array, Array]:
-        target, nu = self._target(y), self.nu[:, None]
-        below = self._by_chunk(lambda mu, s, rows: stdtr(nu, (target[rows] - mu) / s).mean(axis=0))
-        above = self._by_chunk(lambda mu, s, rows: stdtr(nu, (mu - target[rows]) / s).mean(axis=0))
+        target, above = self._target(y), np.empty(len(self))
+
+        def both(mu: Array, s: Array, rows: slice) -> Array:
+            z = (target[rows] - mu) / s
+            tail = stdtr(self.nu[:, None], -np.abs(z))
+            above[rows] = np.where(z < 0, 1 - tail, tail).mean(axis=0)
+            return np.asarray(np.where(z < 0, tail, 1 - tail).mean(axis=0))
+
+        below = self._by_chunk(both)
         return below, above
 
     def logpdf(self, y: ArrayLike) -> Array:

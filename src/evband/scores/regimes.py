@@ -1,0 +1,52 @@
+"""Driving regimes, read from the inputs and never from the measured power: a regime chosen by the answer would flatter or condemn."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from evband.bands import Bands
+from evband.errors import TripsError
+
+if TYPE_CHECKING:
+    from evband.trips import Trips
+
+REGIMES = ("standstill", "braking", "city", "rural", "motorway")
+_CHANNELS = ("power_kw", "speed_kmh", "acceleration_ms2")
+
+
+def regimes(bands: Bands) -> NDArray | None:
+    """The regime of every row, the first that applies: standstill (under 1 km/h), braking (a < -0.3 m/s2), city (under 50 km/h),
+    motorway (over 90 km/h), else rural; "" where speed is unknown. None if the bands carry no speed."""
+    if bands.speed_kmh is None:
+        return None
+    speed = bands.speed_kmh
+    braking = np.zeros(len(speed), bool) if bands.acceleration_ms2 is None else bands.acceleration_ms2 < -0.3
+    conditions = [np.isnan(speed), speed < 1, braking, speed < 50, speed > 90]
+    return np.select(conditions, ["", "standstill", "braking", "city", "motorway"], default="rural")
+
+
+def attach(bands: Bands, trips: Trips) -> Bands:
+    """Fill what the bands lack of measured power, speed and acceleration from the trips they were predicted on."""
+    missing = [name for name in _CHANNELS if getattr(bands, name) is None]
+    if not missing:
+        return bands
+    frame = (trips if bands.hz is None else trips.on_grid(bands.hz)).to_polars()
+    rows = pl.DataFrame({"trip_id": bands.trip_id.astype(str), "time_s": bands.time_s})
+    found = [name for name in missing if name in frame.columns]
+    joined = rows.join(
+        frame.select("trip_id", "time_s", *found).with_columns(here=True),
+        on=["trip_id", "time_s"],
+        how="left",
+        maintain_order="left",
+    )
+    if joined["here"].null_count():
+        raise TripsError(
+            "The bands and the trips do not share trip ids and grid times; give the trips that were predicted."
+        )
+    filled: dict[str, Any] = {name: joined[name].fill_null(float("nan")).to_numpy() for name in found}
+    return replace(bands, **filled)
