@@ -135,15 +135,28 @@ def to_unit(channel: str, values: NDArray[np.float64], unit: str) -> NDArray[np.
     return values if (scale, offset) == (1.0, 0.0) else (values - offset) / scale
 
 
+_OTHER_WORDS = {"speed_kmh": ("speed", "velocity", "vss"), "time_s": ("time", "seconds", "timestamp", "elapsed")}
+
+
 def require(channel: str, found: Iterable[str], where: str) -> None:
     """An error that names the columns found and the nearest match, unless `channel` is among them."""
     found = tuple(found)
     if channel in found:
         return
-    by_lower = {name.lower(): name for name in found}
-    close = difflib.get_close_matches(channel.lower(), by_lower, n=1, cutoff=0.3)
-    hint = f"; the nearest is {by_lower[close[0]]!r}" if close else ""
+    hint = f"; the nearest is {near!r}" if (near := _nearest(channel, found)) else ""
     raise ChannelError(
         f"{where}: there is no {channel} among its columns ({', '.join(found) or 'none'}){hint}; "
         f"rename it, add an alias, or name it in a --map file."
     )
+
+
+def _nearest(channel: str, found: Iterable[str]) -> str | None:
+    """The column that looks most like this channel, among those that are no other channel of ours."""
+    words = (channel, *_OTHER_WORDS.get(channel, ()))
+    alike = {
+        name: max(difflib.SequenceMatcher(None, word, name.lower()).ratio() for word in words)
+        for name in found
+        if name not in CHANNELS
+    }
+    best = max(alike, key=alike.__getitem__, default=None)
+    return best if best is not None and alike[best] >= 0.4 else None

@@ -154,7 +154,7 @@ def formats(options: ReadOptions) -> list[ModuleType]:
 
     if options.map is not None:
         return [known.MAPPED]
-    return [*getattr(known, "FORMATS", ()), tidy]
+    return [*known.FORMATS, tidy]
 
 
 def _bytes(path: Path) -> bytes:

@@ -1,0 +1,191 @@
+"""Bad input ends with exit status 2, one sentence, and nothing half-written."""
+
+import errno
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+import evband.cli
+
+DRIVE = "time_s,speed_kmh,power_kw\n" + "".join(f"{i},{30 + i % 7},{5 + i % 3}\n" for i in range(40))
+
+
+@pytest.fixture
+def run(monkeypatch, capsys, tmp_path):
+    """Run the command line in a directory of its own; (status, out, err)."""
+    monkeypatch.chdir(tmp_path)
+
+    def go(*words):
+        monkeypatch.setattr("sys.argv", ["evband", *map(str, words)])
+        with pytest.raises(SystemExit) as exit:
+            evband.cli.main()
+        shown = capsys.readouterr()
+        return exit.value.code or 0, shown.out, shown.err
+
+    return go
+
+
+def write(name, content):
+    with open(name, "wb") as file:
+        file.write(content if isinstance(content, bytes) else content.encode())
+
+
+def is_one_sentence(err):
+    assert err.startswith("evband: error: ")
+    assert err.count("\n") == 1
+    assert "Traceback" not in err
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b"", "empty"),
+        (b"  \n\n", "empty"),
+        (bytes(range(256)) * 40, "binary"),
+        ("once upon a time\nthere was a car\n", "known are"),
+        ("time_s;speed_kmh\n0;1\n1;2\n", "separated by ';'"),
+        ("time_s,velocity\n0,1\n1,2\n", "nearest"),
+        ("time_s,speed_kmh\n5,1\n1,2\n", "backwards"),
+        ("time_s,speed_kmh\n0,\n1,\n", "missing"),
+        ("time_s,speed_kmh\n", "no rows"),
+        (b"PAR1 cut short", "cannot be parsed"),
+    ],
+)
+def test_bad_logs(run, content, says):
+    write("log.csv", content)
+    for words in (("inspect", "log.csv"), ("convert", "log.csv", "-o", "out.parquet")):
+        status, out, err = run(*words)
+        assert status == 2
+        assert out == ""
+        assert says in err
+        assert "log.csv" in err
+        is_one_sentence(err)
+    assert os.listdir() == ["log.csv"]
+
+
+def test_bad_paths(run):
+    os.mkdir("logs")
+    for source, says in (("logs", "directory"), ("nothing.csv", "no such file"), ("*.csv", "no file matches")):
+        status, _, err = run("inspect", source)
+        assert status == 2
+        assert says in err
+        is_one_sentence(err)
+
+
+def test_no_permission_to_read(run, monkeypatch):
+    write("log.csv", DRIVE)
+    monkeypatch.setattr("pathlib.Path.read_bytes", _raise(PermissionError(errno.EACCES, "Permission denied")))
+    status, _, err = run("inspect", "log.csv")
+    assert status == 2
+    assert "permission" in err
+
+
+def _raise(error):
+    def raiser(*args, **kwargs):
+        raise error
+
+    return raiser
+
+
+@pytest.mark.parametrize(
+    ("code", "says"), [(errno.ENOSPC, "disk is full"), (errno.EACCES, "permission"), (errno.EIO, "could not")]
+)
+def test_nothing_is_left_when_writing_fails(run, monkeypatch, code, says):
+    write("log.csv", DRIVE)
+    write("out.parquet", "what was there before")
+    monkeypatch.setattr(pl.DataFrame, "write_parquet", _half_written(OSError(code, os.strerror(code))))
+    status, _, err = run("convert", "log.csv", "-o", "out.parquet")
+    assert status == 2
+    assert says in err
+    is_one_sentence(err)
+    assert sorted(os.listdir()) == ["log.csv", "out.parquet"]
+    assert Path("out.parquet").read_text() == "what was there before"
+
+
+def _half_written(error):
+    def writer(frame, path):
+        write(path, "half")
+        raise error
+
+    return writer
+
+
+@pytest.mark.parametrize(
+    ("out", "says"), [("out.xlsx", "must end in"), ("nowhere/out.csv", "does not exist"), ("here.csv", "directory")]
+)
+def test_bad_output_names(run, out, says):
+    write("log.csv", DRIVE)
+    os.mkdir("here.csv")
+    status, _, err = run("convert", "log.csv", "-o", out)
+    assert status == 2
+    assert says in err
+
+
+def test_logs_of_different_rate_need_a_grid(run):
+    write("slow.csv", DRIVE)
+    rows = "".join(f"{i / 10},{i % 50}\n" for i in range(400))
+    write("fast.csv", "time_s,speed_kmh\n" + rows)
+    status, _, err = run("convert", "slow.csv", "fast.csv", "-o", "out.parquet")
+    assert status == 2
+    assert "--hz" in err
+    assert not os.path.exists("out.parquet")
+    status, out, _ = run("convert", "slow.csv", "fast.csv", "-o", "out.parquet", "--hz", "1")
+    assert status == 0
+    assert "2 trips" in out
+    assert set(pl.read_parquet("out.parquet")["trip_id"]) == {"slow", "fast"}
+
+
+def test_inspect_json(run):
+    write("log.csv", DRIVE)
+    status, out, _ = run("inspect", "log.csv", "--json")
+    assert status == 0
+    (trip,) = json.loads(out)
+    assert trip["trip_id"] == "log"
+    assert trip["rate_hz"] == pytest.approx(1.0)
+    assert [c["name"] for c in trip["channels"]] == ["speed_kmh", "power_kw"]
+    assert trip["findings"] == []
+
+
+def test_inspect_shows_findings_in_the_units_asked_for(run):
+    rng = np.random.default_rng(0)
+    time = np.arange(3600)
+    amps = np.where(time == 1800, -655.36, rng.normal(20, 5, 3600))
+    frame = pl.DataFrame({"time_s": time, "speed_kmh": rng.uniform(89, 91, 3600), "battery_current_a": amps})
+    frame.write_parquet("log.parquet")
+    status, out, _ = run("inspect", "log.parquet", "--units", "mi")
+    assert status == 0
+    assert "55.9" in out
+    assert "mi," in out
+    assert "glitch of battery_current_a (dropped)" in out
+    _, out, _ = run("inspect", "log.parquet", "--keep", "glitches")
+    assert "glitch of battery_current_a (kept)" in out
+    _, out, _ = run("inspect", "log.parquet", "--limit", "battery_current_a=-700:700")
+    assert "glitch" not in out
+
+
+@pytest.mark.parametrize(
+    "option", [("--limit", "speed_kmh"), ("--limit", "speed_kmh=5:1"), ("--limit", "x=1:2"), ("--alias", "speed_kmh")]
+)
+def test_bad_options(run, option):
+    write("log.csv", DRIVE)
+    status, _, err = run("inspect", "log.csv", *option)
+    assert status == 2
+    is_one_sentence(err)
+
+
+def test_usage_errors_and_help(run):
+    assert run("convert", "log.csv")[0] == 2
+    assert run("no-such-command")[0] == 2
+    status, out, _ = run("--version")
+    assert status == 0
+    assert out.startswith("evband ")
+    assert "inspect" in run("--help")[1]
+
+
+def test_ctrl_c_is_130(run, monkeypatch):
+    monkeypatch.setattr("evband.logs.reading.read_trips", _raise(KeyboardInterrupt()))
+    assert run("inspect", "log.csv")[0] == 130
