@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from evband.logs.quality import Cleaning as Cleaning
     from evband.logs.reading import read_trips as read_trips
+    from evband.simulation.drives import simulate as simulate
     from evband.trips import Trip as Trip
     from evband.trips import Trips as Trips
 
@@ -19,6 +20,7 @@ _PUBLIC = {
     "Trip": "evband.trips",
     "Trips": "evband.trips",
     "read_trips": "evband.logs.reading",
+    "simulate": "evband.simulation.drives",
 }
 
 __all__ = [*_PUBLIC, "__version__"]

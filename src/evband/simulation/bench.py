@@ -26,8 +26,8 @@ Array = NDArray[np.float64]
 
 PHYSICS_HZ = 10.0  # the physics never runs coarser than this
 SPEED_NOISE_KMH = 0.02
-ACCELERATION_NOISE_MS2 = 0.002
-FORCE_NOISE_N = 4.0
+ACCELERATION_NOISE_MS2 = 0.001
+FORCE_NOISE_N = 3.0
 PARASITIC_NOISE_N = 0.5
 WANDER_KMH = 0.7
 

@@ -27,7 +27,7 @@ STEP_S = 0.25  # of the physics
 GEAR_RATIO = 10.65
 CELLS_EMPTY_V, CELLS_FULL_V, RESISTANCE_OHM = 610.0, 760.0, 0.12  # open-circuit voltage over state of charge
 GUST_MS = 0.7
-POLLED = ("speed_kmh", "motor_torque_nm", "motor_rpm", "battery_voltage_v", "battery_current_a")  # in turn
+POLLED = ("motor_torque_nm", "motor_rpm", "battery_voltage_v", "battery_current_a", "speed_kmh")  # in turn
 SLOW_S = {"elevation_m": 1.0, "ambient_temp_c": 10.0, "soc_pct": 10.0, "wind_ms": 30.0}  # seconds between readings
 RESOLUTION = {
     "speed_kmh": 0.1, "motor_torque_nm": 0.5, "motor_rpm": 1.0, "battery_voltage_v": 0.1, "battery_current_a": 0.1,
@@ -126,8 +126,8 @@ def _instants(end_s: float, rng: np.random.Generator) -> dict[str, Array]:
     answers = answers[answers < end_s]
     instants = {channel: answers[turn :: len(POLLED)] for turn, channel in enumerate(POLLED)}
     for channel, period in SLOW_S.items():
-        times = rng.uniform(0.0, 0.5) + period * np.arange(int(end_s / period))
-        instants[channel] = times + rng.uniform(0.0, min(0.3, 0.3 * period), len(times))
+        times = period * np.arange(int(end_s / period))  # the first at once, when the app connects
+        instants[channel] = times + rng.uniform(0.0, 0.3, len(times))
     link_lost = rng.uniform(0.3, 0.7) * end_s
     link_back = link_lost + rng.uniform(20.0, 45.0)
     for channel, times in instants.items():

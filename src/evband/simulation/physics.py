@@ -50,17 +50,16 @@ def drive(
 ) -> Physics:
     """Drive the trace `speed_ms` [steps]; `resistance_n` is force beyond the level road in still air: slope and wind.
 
-    FASTSim knows slopes but no wind, so both go in as the slope of the same force, sin(atan(grade)) = F / (m g). It uses
-    one constant air density, so this changes nothing else but the rolling resistance, by 1 - cos: under 0.2 %.
+    FASTSim knows slopes but no wind, so both go in as the slope that asks for the same force, grade = F / (m g). Its air
+    density is one constant, so a slope changes nothing else.
     """
     fastsim = import_fastsim()
     time_s = np.arange(len(speed_ms), dtype=np.float64) * step_s
     cycle = {"time_seconds": time_s.tolist(), "speed_meters_per_second": speed_ms.tolist()}
     if resistance_n is not None:
-        sine = resistance_n / ((car.mass_kg + load_kg) * GRAVITY)
-        cycle["grade"] = (sine / np.sqrt(1.0 - sine**2)).tolist()
+        cycle["grade"] = (resistance_n / ((car.mass_kg + load_kg) * GRAVITY)).tolist()
     simulation = fastsim.SimDrive(fastsim_vehicle(car, aux_w, load_kg), fastsim.Cycle.from_dict(cycle))
-    simulation.walk()
+    simulation.run()
     vehicle = simulation.to_dict()["veh"]
     battery, motor = vehicle["pt_type"]["BEV"]["res"]["history"], vehicle["pt_type"]["BEV"]["em"]["history"]
     achieved = np.asarray(vehicle["history"]["speed_ach_meters_per_second"])

@@ -17,8 +17,10 @@ from numpy.typing import NDArray
 
 from evband.errors import SettingsError
 
-AIR_DENSITY = 1.2  # kg/m3, the constant that FASTSim uses
-GRAVITY = 9.81
+AIR_DENSITY = (
+    1.17285  # kg/m3: both constants as FASTSim computes with them, so that force times speed is its wheel power
+)
+GRAVITY = 9.8
 WHEEL_INERTIA = 4 * 0.815  # kg m2, four wheels, as in every FASTSim car
 
 _MODEL_3 = "2022 Tesla Model 3 RWD thrml.yaml"
