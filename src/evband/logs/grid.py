@@ -54,7 +54,8 @@ def to_grid(series: Mapping[str, Series], hz: float, max_gap_s: float = MAX_GAP_
     gaps_so_far = gaps[last_reading(time, ends[kept], width)]
     breaks = (np.diff(kept) > 1) | (np.diff(gaps_so_far) > 0) | np.any(known[:, 1:] != known[:, :-1], axis=0)
     segment = np.concatenate([[0], np.cumsum(breaks)]).astype(np.int32)
-    table = {"time_s": ends[kept], **{name: columns[name][kept] for name in VALUES if name in columns}}
+    table = {"time_s": ends[kept]} | {name: columns[name][kept] for name in VALUES if name in columns}
+    table = {name: column for name, column in table.items() if not np.isnan(column).all()}
     return pl.DataFrame(table).fill_nan(None).with_columns(segment=pl.Series(segment, dtype=pl.Int32))
 
 
@@ -68,8 +69,8 @@ def bin_inputs(readings: Series, ends: Array, width: float, max_age_s: float) ->
     time, value = readings
     upto = last_reading(time, ends, width)  # readings 0..upto are known at the bin's end
     before = np.concatenate([last_reading(time, ends[:1] - width, width), upto[:-1]])
-    sums = np.add.reduceat(np.append(value, 0.0), np.minimum(before + 1, len(value)))  # [rows], from each bin's first
-    sums[-1] = value[before[-1] + 1 : upto[-1] + 1].sum()  # the last bin does not run on to the log's end
+    known = np.append(value[: upto[-1] + 1], 0.0)
+    sums = np.add.reduceat(known, np.append(before, upto[-1]) + 1)[:-1]  # [rows]; of an empty bin not used
     count = upto - before
     last = np.maximum(upto, 0)
     young = (upto >= 0) & (ends - time[last] <= max_age_s)
