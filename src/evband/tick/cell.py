@@ -9,12 +9,15 @@ block never leave the registers. Rows of i, f and o are halved when packed, sinc
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numba import njit
 
-from evband.tick.simd import LANES, TILE, Lanes, fma, gate_sums, load, maximum, minimum, prefetch, splat, store, total
+from evband.tick.simd import LANES, TILE, fma, gate_sums, load, maximum, minimum, prefetch, splat, store, total
 
 Array = np.ndarray
+Vector = Any  # of LANES float32, see simd.py
 
 # tanh(x) = x P(x^2) / Q(x^2) on [-9, 9]: minimax to 2e-8, 3e-7 in float32; beyond, tanh is 1 to 3e-8
 _BOUND = 9.0
@@ -26,7 +29,7 @@ Q1, Q2, Q3, Q4 = (np.float32(a) for a in _Q[1:])
 
 
 @njit(cache=True)
-def tanh_ratio(x: Lanes) -> tuple[Lanes, Lanes]:
+def tanh_ratio(x: Vector) -> tuple[Vector, Vector]:
     """Numerator and denominator of tanh(x), undivided: the gates below share two divisions instead of five."""
     x = minimum(maximum(x, splat(-BOUND)), splat(BOUND))
     t = x * x
@@ -36,7 +39,7 @@ def tanh_ratio(x: Lanes) -> tuple[Lanes, Lanes]:
 
 
 @njit(cache=True)
-def gates(i: Lanes, f: Lanes, g: Lanes, o: Lanes, c: Lanes) -> tuple[Lanes, Lanes]:
+def gates(i: Vector, f: Vector, g: Vector, o: Vector, c: Vector) -> tuple[Vector, Vector]:
     """New h and c of a block from its gate sums; i, f and o come halved."""
     ni, di = tanh_ratio(i)
     nf, df = tanh_ratio(f)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Literal
 
@@ -10,7 +11,6 @@ from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from evband.errors import SettingsError
-from evband.quantile_sets import LEVELS
 from evband.tick.cell import member_step
 from evband.tick.mixture import member_quantiles, mixture_row, quantile_row, tail_cubics
 from evband.tick.packing import Params, Sizes, aligned, pack
@@ -18,7 +18,18 @@ from evband.tick.simd import LANES, TILE
 
 Precision = Literal["float32", "reduced"]
 COLUMNS = ("mean", "lower", "upper", "aleatoric", "epistemic")
+LEVELS = np.arange(1, 20) / 20  # of a quantile head, 0.05 .. 0.95
 GROUP = 8 * TILE  # vehicles that pass through a member together: its weights are read once for all of them
+
+
+@njit(cache=True, nogil=True)
+def take(row: NDArray[np.float32], into: NDArray[np.float32]) -> bool:
+    """Copy a row; whether all of it is finite."""
+    sane = True
+    for j in range(len(row)):
+        into[j] = row[j]
+        sane &= math.isfinite(row[j])
+    return sane
 
 
 @njit(cache=True, nogil=True)
@@ -30,7 +41,7 @@ def advance(
     who: NDArray[np.int64],  # [count] vehicles
     arena: NDArray[np.float32],  # flat [vehicles, members, layers, (h, c), padded], vehicles `pitch` apart
     pitch: int,
-    work: tuple[NDArray, NDArray, NDArray, NDArray],  # scratch: hidden states, gate sums, head outputs, rows
+    work: tuple[NDArray, NDArray, NDArray, NDArray, NDArray, NDArray, NDArray],  # scratch, see Engine._allocate
     band: tuple[NDArray, NDArray, NDArray, NDArray, NDArray],  # target, inflation, standard quantiles, cubics, levels
     location: NDArray[np.float64],  # [vehicles, members]
     scale: NDArray[np.float64],  # [vehicles, members]
@@ -38,42 +49,52 @@ def advance(
     warm: NDArray[np.float64],  # [vehicles, 2]
     out: NDArray[np.float64],  # [count, 5]
 ) -> None:
-    """One tick of the vehicles ``who``: states move on in the arena, bands go to ``out``."""
+    """One tick of the vehicles ``who``: states move on in the arena, bands go to ``out``.
+
+    A vehicle with an input that is not a number gets a band of NaN and keeps its state.
+    """
     features, hidden, padded, layers, outputs = sizes
     weights, bias, head, head_bias, road = network
-    hiddens, sums, raw, rows = work
+    hiddens, sums, raw, inputs, roads, rows, slots = work
     target, inflation, standard, cubics, levels = band
     members = head_bias.shape[0]
     per_member = layers * 2 * padded
     w_step = 4 * padded * (features + hidden + (layers - 1) * 2 * hidden)
-    flat_x, flat_raw = x.ravel(), raw.ravel()
-    for first in range(0, len(who), GROUP):
-        count = min(GROUP, len(who) - first)
-        for v in range(count):
-            rows[v] = who[first + v] * pitch
-        group_x = flat_x[first * features :]
+    flat_raw, flat_inputs = raw.reshape(-1), inputs.reshape(-1)
+    done = 0
+    while done < len(who):
+        count = 0
+        while done < len(who) and count < len(rows):
+            if take(x[done], inputs[count]) and take(r[done], roads[count]):
+                rows[count], slots[count] = who[done] * pitch, done
+                count += 1
+            else:
+                for j in range(5):
+                    out[done, j] = np.nan
+            done += 1
         for m in range(members):
             member_step(
-                sizes, weights, m * w_step, bias, m * layers * 4 * padded, head, m * outputs * padded, group_x, count,
+                sizes, weights, m * w_step, bias, m * layers * 4 * padded, head, m * outputs * padded, flat_inputs, count,
                 arena, rows, m * per_member, hiddens, sums, flat_raw, m * outputs, members * outputs,
             )  # fmt: skip
         for v in range(count):
-            vehicle = who[first + v]
-            mu, s, row = location[vehicle], scale[vehicle], out[first + v]
-            mu[:] = 0.0
+            slot = slots[v]
+            mu, s = location[who[slot]], scale[who[slot]]
+            for m in range(members):
+                mu[m] = 0.0
             for k in range(road.shape[0]):
                 for m in range(members):
-                    mu[m] += r[first + v, k] * road[k, m]
+                    mu[m] += roads[v, k] * road[k, m]
             if len(levels):
                 for m in range(members):
                     for j in range(outputs):
                         raw[v, m, j] += head_bias[m, j] + mu[m]
-                quantile_row(target, raw[v], levels, spare[:outputs], mu, row)
+                quantile_row(target, raw[v], levels, spare, mu, out[slot])
             else:
                 for m in range(members):
                     mu[m] += raw[v, m, 0] + head_bias[m, 0]
                     s[m] = raw[v, m, 1] + head_bias[m, 1]
-                mixture_row(target, mu, s, spare, inflation, standard, cubics, warm[vehicle], row)
+                mixture_row(target, mu, s, spare, inflation, standard, cubics, warm[who[slot]], out[slot])
 
 
 class Engine:
@@ -140,8 +161,11 @@ class Engine:
             aligned(3 * group * s.padded, np.float32).reshape(3, -1),
             aligned(TILE * 4 * LANES, np.float32),
             np.zeros((group, s.members, s.outputs), np.float32),
+            np.zeros((group, s.features), np.float32),
+            np.zeros((group, s.road), np.float32),
             np.zeros(group, np.int64),
-        )
+            np.zeros(group, np.int64),
+        )  # hidden states, gate sums, head outputs; of each vehicle x, r, place in the arena and in the batch
         self._everyone = np.arange(self.vehicles)
         self._warm = np.zeros((self.vehicles, 2))
         self._spare = np.zeros(max(s.members, s.outputs))
@@ -178,9 +202,9 @@ class Engine:
         """One step of one vehicle: mean, lower, upper, aleatoric, epistemic in kW, a view that its next tick overwrites."""
         self._x[0] = x
         self._r[0] = r
-        row = self.bands[vehicle : vehicle + 1]
-        self._advance(self._x, self._r, self._everyone[vehicle : vehicle + 1], row)
-        return row[0]
+        here = slice(vehicle, vehicle + 1)
+        self._advance(self._x, self._r, self._everyone[here], self.bands[here])
+        return np.asarray(self.bands[vehicle])
 
     def tick_many(
         self,
@@ -213,7 +237,7 @@ class Engine:
     def _chosen(self, vehicles: NDArray[np.int64]) -> NDArray[np.int64]:
         if vehicles.ndim != 1 or len(np.unique(vehicles)) != len(vehicles):
             raise SettingsError("The vehicles of one tick must be a list in which each appears once.")
-        if len(vehicles) and not (0 <= vehicles.min() and vehicles.max() < self.vehicles):
+        if len(vehicles) and not (vehicles.min() >= 0 and vehicles.max() < self.vehicles):
             raise SettingsError(f"Vehicles are numbered 0 to {self.vehicles - 1}.")
         return vehicles
 

@@ -60,7 +60,7 @@ def survival(q: float, mu: Array, inverse: Array, cubics: Array) -> tuple[float,
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def quantile(
-    above: float, guess: float, spread: float, mu: Array, s: Array, inverse: Array, standard: Array, cubics: Array
+    above: float, guess: float, smallest: float, mu: Array, s: Array, inverse: Array, standard: Array, cubics: Array
 ) -> float:
     """The mixture's quantile with probability ``above`` over it: Newton from ``guess``, kept between the members' quantiles."""
     low, high = np.inf, -np.inf
@@ -78,7 +78,7 @@ def quantile(
         if not low <= new <= high:
             new = 0.5 * (low + high)
         step, q = abs(new - q), new
-        if not step > 1e-6 * spread:  # Newton is quadratic: what is left is the square of the last step
+        if not step > 1e-5 * smallest:  # Newton is quadratic: what is left is about step^2 / smallest scale
             break
     return q
 
@@ -98,6 +98,7 @@ def mixture_row(
     """One row of a t or Gaussian head; the band starts from where it stood a tick ago."""
     members = len(mu)
     mean = noise = spread = 0.0
+    smallest = np.inf
     for m in range(members):
         x = s[m]
         scale = target[1] * (max(x, 0.0) + math.log1p(math.exp(-abs(x))) + 1e-4)  # softplus and its floor
@@ -105,6 +106,7 @@ def mixture_row(
         mu[m] = target[0] + target[1] * mu[m]
         mean += mu[m]
         noise += scale * scale * inflation[m]
+        smallest = min(smallest, scale)
     mean /= members
     noise /= members
     for m in range(members):
@@ -114,7 +116,7 @@ def mixture_row(
     out[0], out[3], out[4] = mean, k * math.sqrt(noise), k * math.sqrt(spread)
     for end in range(2):
         above = target[3] if end else 1.0 - target[3]
-        q = quantile(above, mean + warm[end] * total, total, mu, s, inverse, standard[end], cubics)
+        q = quantile(above, mean + warm[end] * total, smallest, mu, s, inverse, standard[end], cubics)
         warm[end] = (q - mean) / total
         out[1 + end] = mean + k * (q - mean)
 
@@ -123,10 +125,12 @@ def mixture_row(
 def quantile_row(target: Array, raw: Array, levels: Array, average: Array, median: Array, out: Array) -> None:
     """One row of a quantile head, as QuantileSet defines it: averaged over members, sorted, linear between levels.
 
-    raw [members, levels] and median [members] come standardised; median leaves in kW.
+    raw [members, levels] is standardised; median [members] receives each member's own in kW; average is scratch.
     """
     members, count = raw.shape
-    average[:] = 0.0
+    average = average[:count]
+    for j in range(count):
+        average[j] = 0.0
     centre = spread = 0.0
     for m in range(members):
         median[m] = target[0] + target[1] * _between(levels, raw[m], 0.5)
@@ -135,9 +139,12 @@ def quantile_row(target: Array, raw: Array, levels: Array, average: Array, media
             average[j] += raw[m, j] / members
     for m in range(members):
         spread += (median[m] - centre) ** 2 / members
-    average.sort()
-    for j in range(count):
-        average[j] = target[0] + target[1] * average[j]
+    for j in range(count):  # insertion sort: a handful of levels, mostly in order
+        held, i = target[0] + target[1] * average[j], j
+        while i > 0 and average[i - 1] > held:
+            average[i] = average[i - 1]
+            i -= 1
+        average[i] = held
     first, last = levels[0], 1.0 - levels[-1]
     lower = max(average[1] - average[0], 1e-9) / math.log(levels[1] / first)
     upper = max(average[-1] - average[-2], 1e-9) / math.log((1.0 - levels[-2]) / last)
@@ -154,9 +161,9 @@ def quantile_row(target: Array, raw: Array, levels: Array, average: Array, media
 def _quantile(levels: Array, q: Array, lower: float, upper: float, p: float) -> float:
     """Linear between levels, exponential tails beyond."""
     if p < levels[0]:
-        return q[0] + lower * math.log(p / levels[0])
+        return float(q[0] + lower * math.log(p / levels[0]))
     if p > levels[-1]:
-        return q[-1] - upper * math.log((1.0 - p) / (1.0 - levels[-1]))
+        return float(q[-1] - upper * math.log((1.0 - p) / (1.0 - levels[-1])))
     return _between(levels, q, p)
 
 
@@ -166,4 +173,4 @@ def _between(levels: Array, q: Array, p: float) -> float:
     while j < len(levels) - 2 and levels[j + 1] <= p:
         j += 1
     share = (p - levels[j]) / (levels[j + 1] - levels[j])
-    return (1.0 - share) * q[j] + share * q[j + 1]
+    return float((1.0 - share) * q[j] + share * q[j + 1])

@@ -5,6 +5,7 @@ is an LLVM vector value, so a kernel says which numbers share a register and LLV
 the user's CPU. Arrays are addressed by a flat element index from their data pointer, without bounds checks.
 """
 
+# mypy: disable-error-code="no-untyped-call, untyped-decorator, import-untyped"
 from __future__ import annotations
 
 import operator
@@ -12,9 +13,13 @@ from collections.abc import Callable
 from typing import Any
 
 from llvmlite import binding, ir
-from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic, models, overload, register_model
+from numba import extending, types
+from numba.core import cgutils as code_generation
+from numba.extending import models, overload, register_model
+
+# Numba annotates these for its own use; a kernel calls an intrinsic without its typing argument
+intrinsic: Any = extending.intrinsic
+cgutils: Any = code_generation
 
 WIDE = bool(binding.get_host_cpu_features().get("avx512f", False))
 LANES = 16 if WIDE else 8  # float32 in one vector
