@@ -109,6 +109,18 @@ class Bands:
             raise SettingsError(f"A stretch must be a positive number, not {k}.")
         return replace(self, members=self.members.stretched(k), stretch=self.stretch * k)
 
+    def needed_stretch(self, y: ArrayLike, level: float = 0.9) -> Array:
+        """The smallest stretch at which each row's band of `level` covers y: (y - m)/(u - m) above the mean, (m - y)/(m - l) below.
+
+        Exact, since quantiles of the stretched distribution are m + k (q - m); infinite where a band ends before the mean.
+        """
+        lower, upper = self.interval(level)
+        y = np.asarray(y, dtype=np.float64)
+        side = np.where(y >= self.mean, upper - self.mean, self.mean - lower)
+        distance = np.abs(y - self.mean)
+        needed = np.divide(distance, side, out=np.full(len(self), np.inf), where=side > 0)
+        return np.where(distance == 0, 0.0, needed)
+
     def rows(self, which: NDArray) -> Bands:
         """Some of the rows: a mask, or increasing indices."""
         picked = {name: values[which] for name in _OPTIONAL if (values := getattr(self, name)) is not None}

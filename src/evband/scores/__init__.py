@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from evband.scores.comparison import Comparison, compare, compare_rows, needed_stretch, paired_rows, width_at_coverage
-from evband.scores.evaluation import RowScores, Scores, evaluate, score_rows, summarise
+from evband.scores.comparison import Comparison, compare, compare_rows, paired_rows, width_at_coverage
+from evband.scores.evaluation import RowScores, Scores, evaluate, measured, score_rows, summarise
 from evband.scores.intervals import binomial_interval, coverage_interval, mean_interval
 from evband.scores.regimes import REGIMES, regimes
 
@@ -18,7 +18,7 @@ __all__ = [
     "coverage_interval",
     "evaluate",
     "mean_interval",
-    "needed_stretch",
+    "measured",
     "paired_rows",
     "regimes",
     "score_rows",

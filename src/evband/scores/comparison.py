@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from evband.bands import Bands, check_level
 from evband.errors import SettingsError, TripsError
-from evband.scores.evaluation import RowScores, score_rows
+from evband.scores import metrics
+from evband.scores.evaluation import RowScores, measured, score_rows
 from evband.scores.intervals import mean_interval
 
 Array = NDArray[np.float64]
@@ -102,26 +103,13 @@ def _influence(rows: RowScores, score: Score) -> tuple[float, Array]:
     return float(np.mean(values)), values
 
 
-def needed_stretch(y: Array, mean: Array, lower: Array, upper: Array) -> Array:
-    """The smallest stretch about the mean at which a row's band covers y: (y - m)/(u - m) above the mean, (m - y)/(m - l) below.
-
-    Exact, since the stretched distribution's quantiles are m + k (q - m). Infinite where the band does not reach to y's side.
-    """
-    side = np.where(y >= mean, upper - mean, mean - lower)
-    distance = np.abs(y - mean)
-    needed = np.divide(distance, side, out=np.full(len(y), np.inf), where=side > 0)
-    return np.where(distance == 0, 0.0, needed)
-
-
 def width_at_coverage(bands: Bands, coverage: float = 0.9) -> float:
     """Mean width of the band of level `coverage` after stretching it until just that share of rows is covered.
 
     The only fair way to compare widths; it uses the measured power, so it compares sharpness and is no forecast.
     """
     check_level(coverage)
-    rows = score_rows(bands, coverage)
-    rows = rows.where(~rows.warmup)
-    stretch = float(
-        np.quantile(needed_stretch(rows.y, rows.mean, rows.lower, rows.upper), coverage, method="inverted_cdf")
-    )
-    return stretch * float(np.mean(rows.upper - rows.lower))
+    bands = bands.rows(measured(bands) & ~bands.warmup)
+    needed = bands.needed_stretch(np.asarray(bands.power_kw), coverage)
+    lower, upper = bands.interval(coverage)
+    return float(np.quantile(needed, coverage, method="inverted_cdf")) * metrics.width(lower, upper)

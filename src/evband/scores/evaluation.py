@@ -53,16 +53,22 @@ class RowScores:
         return RowScores(**{field.name: getattr(self, field.name)[mask] for field in fields(self)})
 
 
-def score_rows(bands: Bands, level: float = 0.9) -> RowScores:
-    """Score every row whose power was measured."""
-    check_level(level)
-    measured = None if bands.power_kw is None else np.isfinite(bands.power_kw)
-    if bands.power_kw is None or measured is None or not measured.any():
+def measured(bands: Bands) -> NDArray[np.bool_]:
+    """Which rows have measured power; an error if none has."""
+    known = np.zeros(len(bands), bool) if bands.power_kw is None else np.isfinite(bands.power_kw)
+    if not known.any():
         raise TripsError(
             "Scores need measured power, and these trips have no power_kw; give logs with power, or current and voltage."
         )
-    if not measured.all():
-        bands = bands.rows(measured)
+    return known
+
+
+def score_rows(bands: Bands, level: float = 0.9) -> RowScores:
+    """Score every row whose power was measured."""
+    check_level(level)
+    known = measured(bands)
+    if not known.all():
+        bands = bands.rows(known)
     y = np.asarray(bands.power_kw, dtype=np.float64)
     lower, upper = bands.interval(level)
     below, above = bands.members.tails(y)
