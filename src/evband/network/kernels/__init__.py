@@ -20,14 +20,26 @@ def choose(backend: str, x: Tensor, layers: list[LayerWeights]) -> Kernel:
     from evband.network.kernels import reference
 
     if backend == "auto":
-        backend = "cuda" if x.is_cuda and x.dtype == torch.float32 and _installed("triton") else "reference"
+        backend = _fastest(x)
     if backend == "reference":
         return reference.run
     if backend == "cuda":
         from evband.network.kernels import cuda
 
         return cuda.run
+    if backend == "cpu":
+        from evband.network.kernels import cpu
+
+        return cpu.run
     raise ValueError(f"unknown backend {backend!r}; choose auto, reference, cpu or cuda")
+
+
+def _fastest(x: Tensor) -> str:
+    if x.dtype == torch.float32 and x.is_cuda and _installed("triton"):
+        return "cuda"
+    if x.dtype == torch.float32 and x.device.type == "cpu" and _installed("numba"):
+        return "cpu"
+    return "reference"
 
 
 def _installed(name: str) -> bool:
