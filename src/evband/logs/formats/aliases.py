@@ -29,9 +29,17 @@ def plain(name: str) -> str:
     return _OTHER.sub(" ", text).strip()
 
 
+_BY_WORDS, _LAST = 10_000, 20_000  # ranks: listed names, then names by their words, then last resorts
+
+
+def is_listed(rank: float) -> bool:
+    """Whether a claim of this rank rests on a whole name of the table, and not only on words."""
+    return not _BY_WORDS <= rank < _LAST
+
+
 @dataclass(frozen=True)
 class Alias:
-    """What one channel is called. `rank` orders claims: listed names, then names by their words, then last resorts."""
+    """What one channel is called, and where its values must lie to be believed."""
 
     names: Mapping[str, int]
     words: Sequence[Sequence[str]]
@@ -45,12 +53,12 @@ class Alias:
         if name in self.names:
             return self.names[name]
         if name in self.last:
-            return 20_000 + self.last[name]
+            return _LAST + self.last[name]
         padded = f" {name} "
         if not self.words or any(word in padded for word in self.exclude):
             return None
         if all(any(word in padded for word in group) for group in self.words):
-            return 10_000 + len(name) + (500 if " gps " in padded else 0)  # the shorter, the plainer
+            return _BY_WORDS + len(name) + (500 if " gps " in padded else 0)  # the shorter, the plainer
         return None
 
 

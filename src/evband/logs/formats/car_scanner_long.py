@@ -12,7 +12,6 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from evband.errors import LogError
 from evband.logs.formats import aliases as alias_table
 from evband.logs.formats import claims, clock, text
 from evband.logs.formats.naming import trip_id
@@ -53,9 +52,7 @@ def read(path: Path, data: bytes, options: ReadOptions) -> list[Readings]:
     return [Readings(trip_id(path), series, name, (*chosen, *notes))]
 
 
-def _readings(
-    frame: pl.DataFrame, time: NDArray[np.float64], wanted: set[str]
-) -> tuple[dict[str, Series], int]:
+def _readings(frame: pl.DataFrame, time: NDArray[np.float64], wanted: set[str]) -> tuple[dict[str, Series], int]:
     """The raw series of every wanted PID and unit, without repeats."""
     if not wanted:
         return {}, 0

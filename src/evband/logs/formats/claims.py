@@ -16,9 +16,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from evband.channels import CHANNELS, from_unit
+from evband.channels import CHANNELS, from_unit, known_units
 from evband.errors import LogError
-from evband.logs.formats.aliases import Alias, plain
+from evband.logs.formats.aliases import Alias, is_listed, plain
 from evband.logs.formats.units import is_unit, unit_for
 from evband.logs.readings import Series
 
@@ -53,25 +53,34 @@ def split_unit(header: str) -> tuple[str, str]:
 
 
 def find(columns: Iterable[tuple[str, str, str]], aliases: Mapping[str, Alias]) -> list[Claim]:
-    """The claims of (column, name, unit) triples, best first. A unit of another quantity is no claim."""
-    claims = []
+    """The claims of (column, name, unit) triples, best first.
+
+    A unit of another quantity is no claim. Where a name is listed for one channel, its words claim no other; and words
+    alone, with no unit to confirm them, must be of one channel only.
+    """
+    claims: list[Claim] = []
     for column, name, unit in columns:
-        tagged = 0.5 if name.lstrip().startswith("[") else 0.0  # the car's own PID before one ECU's
-        for channel, alias in aliases.items():
-            rank = alias.rank(plain(name))
-            spelled = unit
-            if not is_unit(unit) and unit:  # perhaps not a unit but part of the name: `Speed (GPS)`
-                whole = alias.rank(plain(f"{name} {unit}"))
-                if whole is not None and not 10_000 <= whole < 20_000:
-                    rank, spelled = whole, ""
-            if rank is None:
-                continue
-            ours = unit_for(channel, spelled) if spelled else _default(channel)
-            if ours is None and (is_unit(spelled) or 10_000 <= rank < 20_000):
-                continue
-            label = f"{name} ({unit})" if unit else name
-            claims.append(Claim(column, label, channel, rank + tagged, ours, spelled))
+        found = [claim for channel, alias in aliases.items() if (claim := _claim(column, name, unit, channel, alias))]
+        listed = [claim for claim in found if is_listed(claim.rank)]
+        if listed or len(found) == 1 or unit:
+            claims += listed or found
     return sorted(claims, key=lambda claim: claim.rank)
+
+
+def _claim(column: str, name: str, unit: str, channel: str, alias: Alias) -> Claim | None:
+    rank = alias.rank(plain(name))
+    spelled = unit
+    if unit and not is_unit(unit):  # perhaps not a unit but part of the name: `Speed (GPS)`
+        whole = alias.rank(plain(f"{name} {unit}"))
+        if whole is not None and is_listed(whole):
+            rank, spelled = whole, ""
+    if rank is None:
+        return None
+    ours = unit_for(channel, spelled) if spelled else _default(channel)
+    if ours is None and (is_unit(spelled) or not is_listed(rank)):
+        return None
+    tagged = 0.5 if name.lstrip().startswith("[") else 0.0  # the car's own PID before one ECU's
+    return Claim(column, f"{name} ({unit})" if unit else name, channel, rank + tagged, ours, spelled)
 
 
 def _default(channel: str) -> str | None:
@@ -113,17 +122,22 @@ def settle(
     """
     chosen: dict[str, Series] = {}
     notes: list[str] = []
-    for channel in dict.fromkeys(claim.channel for claim in claims):
+    for channel in CHANNELS:
         rivals = [claim for claim in claims if claim.channel == channel]
-        found = _best(path, channel, rivals, readings, aliases[channel], notes)
+        if (
+            app_power
+            and channel == "power_kw"
+            and rivals
+            and {"battery_current_a", "battery_voltage_v"} <= chosen.keys()
+        ):
+            notes.append(f"power_kw: the app's {rivals[0].label!r} is left out, since current and voltage are there")
+            continue
+        found = _best(path, channel, rivals, readings, aliases[channel], notes) if rivals else None
         if found is not None:
             chosen[channel] = found
-    if app_power and {"battery_current_a", "battery_voltage_v", "power_kw"} <= chosen.keys():
-        del chosen["power_kw"]
-        notes.append("the app's own power is left out, since current and voltage are there")
     if "speed_kmh" not in chosen:
         raise LogError(_no_speed(path, [c for c in claims if c.channel == "speed_kmh"], columns, aliases["speed_kmh"]))
-    return {channel: chosen[channel] for channel in CHANNELS if channel in chosen}, notes
+    return chosen, notes
 
 
 def _best(
@@ -162,8 +176,6 @@ def _complain(path: Path, channel: str, rivals: list[Claim], readings: Mapping[s
     """An unknown unit of a channel that matters is an error; of another the channel is just left out."""
     for claim in rivals:
         if claim.unit is None and channel in _MATTERS and readings[claim.column][1].size:
-            from evband.channels import known_units
-
             what = f"has the unit {claim.spelled!r}, which is unknown" if claim.spelled else "has no unit"
             raise LogError(
                 f"{path}: the column {claim.label!r} ({channel}) {what}; "
@@ -175,7 +187,9 @@ def _no_speed(path: Path, claims: list[Claim], columns: Sequence[str], alias: Al
     if claims:
         labels = ", ".join(repr(claim.label) for claim in claims)
         return f"{path}: all values of speed ({labels}) are missing or no speeds; record a speed PID or name another column in a --map file."
-    shown = ", ".join(repr(name) for name in columns[:12]) + (f" and {len(columns) - 12} more" if len(columns) > 12 else "")
+    shown = ", ".join(repr(name) for name in columns[:12]) + (
+        f" and {len(columns) - 12} more" if len(columns) > 12 else ""
+    )
     nearest = _nearest(columns, alias)
     hint = f"; the nearest is {nearest!r}" if nearest else ""
     return (

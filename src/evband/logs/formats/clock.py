@@ -22,17 +22,22 @@ _OTHER_MONTHS = {
 }  # fmt: skip
 
 
-def unroll(path: Path, time: NDArray[np.float64], first_line: int) -> tuple[NDArray[np.float64], list[str]]:
-    """Seconds since midnight in file order -> seconds that pass midnight; a clock that runs backwards is an error.
+def unroll(
+    path: Path, time: NDArray[np.float64], first_line: int, *, daily: bool = True
+) -> tuple[NDArray[np.float64], list[str]]:
+    """Times in file order -> times that never run backwards; a clock that does is an error.
 
-    A fall of more than 12 h is midnight. Readings up to 1 s out of order are left for the series to sort.
+    With `daily` they count from midnight, and a fall of more than 12 h is the next one. Readings up to 1 s out of order
+    are left for the series to sort.
     """
     known = np.isfinite(time)
     if not known.any():
-        raise LogError(f"{path}: all its times are missing; the first column must hold them, so export the drive again.")
+        raise LogError(
+            f"{path}: all its times are missing; export the drive again or name their column in a --map file."
+        )
     filled = time if known.all() else _fill_forward(time)
     step = np.diff(filled)
-    midnights = np.flatnonzero(step < -DAY_S / 2)
+    midnights = np.flatnonzero(step < -DAY_S / 2) if daily else np.empty(0, dtype=int)
     notes = []
     if midnights.size:
         notes.append(f"the drive passes midnight ({midnights.size}x); its times go on past 86400 s")
@@ -58,39 +63,44 @@ def _fill_forward(time: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.where(seen >= 0, time[np.maximum(seen, 0)], first)
 
 
-def of_day(column: pl.Series) -> NDArray[np.float64]:
-    """Clock times (`12:41:04.955`, `7:05:03,5 PM`, with or without a date) as seconds; dates count where they are given.
+def of_day(column: pl.Series) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
+    """Clock times (`12:41:04.955`, `7:05:03,5 PM`, `05-Oct-2026 14:22:01`) as seconds since midnight, and their day.
 
-    Where there is no date the result falls back at midnight, for `unroll` to see.
+    The day is None where the times have no date, or one that cannot be read: then seconds fall back at midnight, for
+    `unroll` to see.
     """
+    clock = r"\d{1,2}:\d{2}:\d{2}"
     parts = pl.DataFrame({"t": column}).select(
-        pl.col("t").str.extract(r"(\d{1,2}):\d{2}:\d{2}", 1).cast(pl.Float64, strict=False).alias("h"),
-        pl.col("t").str.extract(r"\d{1,2}:(\d{2}):\d{2}", 1).cast(pl.Float64, strict=False).alias("m"),
-        pl.col("t")
-        .str.extract(r"\d{1,2}:\d{2}:(\d{2}(?:[.,]\d+)?)", 1)
-        .str.replace(",", ".", literal=True)
-        .cast(pl.Float64, strict=False)
-        .alias("s"),
-        pl.col("t").str.to_lowercase().str.extract(r"\b([ap])\.?\s?m\b", 1).alias("half"),
-        pl.col("t").str.replace(r"\d{1,2}:\d{2}:\d{2}.*$", "").str.strip_chars(" T").alias("before"),
-        pl.col("t").str.extract(r"\d{1,2}:\d{2}:\d{2}\S*\s+(.*)$", 1).fill_null("").alias("after"),
+        pl.col("t").str.extract(r"(\d{1,2}):\d{2}:\d{2}").cast(pl.Float64, strict=False).alias("h"),
+        pl.col("t").str.extract(r"\d{1,2}:(\d{2}):\d{2}").cast(pl.Float64, strict=False).alias("m"),
+        _second(pl.col("t").str.extract(r"\d{1,2}:\d{2}:(\d{2}(?:[.,]\d+)?)")).alias("s"),
+        pl.col("t").str.to_lowercase().str.extract(r"\d\s?([ap])\.?\s?m\b").alias("half"),
+        pl.col("t").str.replace(clock + ".*$", "").str.strip_chars(" T").fill_null("").alias("before"),
+        pl.col("t").str.extract(clock + r"\S*\s+(.*)$").fill_null("").alias("after"),
     )
     hour = (
         pl.when(pl.col("half").is_null()).then(pl.col("h"))
         .when(pl.col("half") == "p").then(pl.col("h") % 12 + 12)
         .otherwise(pl.col("h") % 12)
     )  # fmt: skip
-    seconds = parts.select(hour * 3600 + pl.col("m") * 60 + pl.col("s")).to_series().to_numpy()
-    if parts["before"].n_unique() == 1 and parts["after"].n_unique() == 1:
-        return np.asarray(seconds, dtype=np.float64)
-    dates = parts.select("before", "after").unique()
+    seconds = parts.select(hour * 3600 + pl.col("m") * 60 + pl.col("s")).to_series().fill_null(np.nan).to_numpy()
+    dates = parts.filter(pl.col("h").is_not_null()).select("before", "after").unique()
     days = [_day_number(f"{before} {after}") for before, after in dates.iter_rows()]
-    if any(day is None for day in days):
-        return np.asarray(seconds, dtype=np.float64)
-    first = min(day for day in days if day is not None)
-    offsets = dates.with_columns(pl.Series("day", [float((day or 0) - first) for day in days]))
-    joined = parts.join(offsets, on=["before", "after"], how="left", maintain_order="left")
-    return np.asarray(seconds + joined["day"].to_numpy() * DAY_S, dtype=np.float64)
+    if not days or any(day is None for day in days):
+        return seconds, None
+    known = dates.with_columns(pl.Series("day", [float(day or 0) for day in days], dtype=pl.Float64))
+    joined = parts.join(known, on=["before", "after"], how="left", maintain_order="left")
+    return seconds, joined["day"].fill_null(np.nan).to_numpy()
+
+
+def _second(text: pl.Expr) -> pl.Expr:
+    return text.str.replace(",", ".", literal=True).cast(pl.Float64, strict=False)
+
+
+def since_first_day(column: pl.Series) -> NDArray[np.float64]:
+    """`of_day` in one number: seconds since the midnight before the first time."""
+    seconds, day = of_day(column)
+    return seconds if day is None else seconds + (day - np.nanmin(day)) * DAY_S
 
 
 def _day_number(text: str) -> int | None:

@@ -11,6 +11,7 @@ import polars as pl
 from evband.errors import LogError
 
 DELIMITERS = ",;\t"
+_WRONG = "|"
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
 
@@ -31,9 +32,12 @@ def _to_utf8(data: bytes) -> bytes:
 
 
 def lines(head: bytes, count: int = 40) -> list[str]:
-    """The first lines that are not blank."""
-    found = [line for line in decode(head).splitlines() if line.strip()]
-    return found[:count]
+    """The first lines, blank ones too."""
+    return decode(head).splitlines()[:count]
+
+
+def _header_row(head: bytes) -> int:
+    return next((row for row, line in enumerate(lines(head)) if line.strip()), 0)
 
 
 def cells(line: str, delimiter: str) -> list[str]:
@@ -41,11 +45,11 @@ def cells(line: str, delimiter: str) -> list[str]:
     return [cell.strip() for cell in next(csv.reader([line], delimiter=delimiter, skipinitialspace=True), [])]
 
 
-def header(head: bytes, row: int = 0) -> tuple[list[str], str]:
-    """The header's cells and the delimiter that splits it into most."""
-    found = lines(head, row + 1)
-    line = found[row] if len(found) > row else ""
-    delimiter = max(DELIMITERS, key=lambda sign: len(cells(line, sign)))
+def header(head: bytes, row: int | None = None) -> tuple[list[str], str]:
+    """The cells of the header (the first line that is not blank, or line `row`) and the delimiter that makes most of them."""
+    row = _header_row(head) if row is None else row
+    line = next(iter(lines(head, row + 1)[row:]), "")
+    delimiter = max(DELIMITERS + _WRONG, key=lambda sign: len(cells(line, sign)))
     return cells(line, delimiter), delimiter
 
 
@@ -58,24 +62,36 @@ class Table:
     first_line: int
 
 
-def table(path: Path, data: bytes, *, skip: int = 0, keep: list[int] | None = None) -> Table:
-    """Parse the text table whose header is the line `skip`; only the columns `keep`, if given."""
+def table(
+    path: Path, data: bytes, *, row: int | None = None, keep: list[int] | None = None, delimiter: str | None = None
+) -> Table:
+    """Parse the text table whose header is line `row` (see `header`); only the columns `keep`, if given."""
     if data[:2] in _UTF16:
         data = _to_utf8(data)
-    names, delimiter = header(data[: 1 << 16], row=skip)
-    _check_width(path, data[: 1 << 16], names, delimiter, skip)
+    head = data[: 1 << 16]
+    row = _header_row(head) if row is None else row
+    names, found = header(head, row)
+    if delimiter is not None:
+        names = cells(lines(head, row + 1)[row], delimiter)
+    elif found in _WRONG:
+        raise LogError(
+            f"{path}: line {row + 1} is separated by {found!r}, which is the wrong delimiter; "
+            "save it with ',' or ';', or name the delimiter in a --map file."
+        )
+    delimiter = delimiter or found
+    _check_width(path, head, names, delimiter, row)
     try:
-        frame = _parse(data, delimiter, skip + 1, len(names) + 1, keep)
+        frame = _parse(data, delimiter, row + 1, len(names) + 1, keep)
     except pl.exceptions.PolarsError as problem:
         if "utf-8" not in str(problem):
             raise LogError(
                 f"{path}: it is no table separated by {delimiter!r} ({str(problem).splitlines()[0]}); "
                 "export it again or repair that line."
             ) from None
-        frame = _parse(_to_utf8(data), delimiter, skip + 1, len(names) + 1, keep)
+        frame = _parse(_to_utf8(data), delimiter, row + 1, len(names) + 1, keep)
     if frame.height == 0:
         raise LogError(f"{path}: it has a header but no rows; record or export the drive again.")
-    return Table(frame, names, skip + 2)
+    return Table(frame, names, row + 2)
 
 
 def _parse(data: bytes, delimiter: str, skip: int, width: int, keep: list[int] | None) -> pl.DataFrame:
@@ -95,26 +111,31 @@ def _parse(data: bytes, delimiter: str, skip: int, width: int, keep: list[int] |
         return pl.DataFrame(schema=schema)
 
 
-def _check_width(path: Path, head: bytes, names: list[str], delimiter: str, skip: int) -> None:
+def _check_width(path: Path, head: bytes, names: list[str], delimiter: str, row: int) -> None:
     """Rows wider than the header come of a wrong delimiter or of unquoted decimal commas; say so with the line."""
-    for number, line in enumerate(lines(head)[skip + 1 : -1], start=skip + 2):
-        found = cells(line, delimiter)
-        while found and not found[-1]:
-            found.pop()
-        if len(found) > len(names):
+    width = _filled(names)
+    for number, line in enumerate(lines(head)[row + 1 : -1], start=row + 2):
+        found = _filled(cells(line, delimiter))
+        if found > width:
             raise LogError(
-                f"{path}: line {number} has {len(found)} cells but the header {len(names)}, so {delimiter!r} is the wrong "
-                "delimiter or decimal commas are not quoted; export it with ';' or a decimal point."
+                f"{path}: line {number} has {found} cells but the header {width}, so {delimiter!r} is the wrong delimiter "
+                "or decimal commas are not quoted; export it with ';' or a decimal point."
             )
 
 
+def _filled(row: list[str]) -> int:
+    """How many cells there are up to the last that is not empty."""
+    return max((i + 1 for i, cell in enumerate(row) if cell), default=0)
+
+
 def numbers(frame: pl.DataFrame, columns: list[str]) -> pl.DataFrame:
-    """The columns as Float64; decimal commas are understood, and what is no number is missing."""
+    """The columns as Float64; decimal commas and blanks are understood, and what is no number is missing."""
     result = frame.select(pl.col(name).cast(pl.Float64, strict=False) for name in columns)
     odd = [
         name
         for name in columns
-        if result[name].null_count() > frame[name].null_count() and frame[name].str.contains(",", literal=True).any()
+        if result[name].null_count() > frame[name].null_count()
+        and frame[name].filter(result[name].is_null()).str.contains(r"\d").any()
     ]
     return result.with_columns(_comma(frame[name]) for name in odd)
 

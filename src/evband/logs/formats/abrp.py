@@ -1,0 +1,117 @@
+"""ABRP telemetry (Iternio), one JSON object a line: `utc speed power current voltage soc ext_temp elevation is_charging ...`.
+
+Power and current are positive when they leave the battery, as ours. Our own channel names are taken too, and objects
+wrapped as `{"tlm": {...}}` or listed in one JSON array.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from evband.channels import VALUES
+from evband.errors import LogError
+from evband.logs.formats import claims, clock, text
+from evband.logs.formats.naming import trip_id
+from evband.logs.readings import Readings, ReadOptions, Series
+
+NAME = "ABRP telemetry"
+KEYS = {
+    "speed": "speed_kmh",
+    "power": "power_kw",
+    "current": "battery_current_a",
+    "voltage": "battery_voltage_v",
+    "soc": "soc_pct",
+    "ext_temp": "ambient_temp_c",
+    "elevation": "elevation_m",
+    **{name: name for name in VALUES},
+}
+_TIMES = ("utc", "time_s", "timestamp")
+
+
+def detect(head: bytes) -> bool:
+    """Text that begins with a JSON object in which a time is named."""
+    start = text.decode(head[:4096]).lstrip()
+    return start[:1] in ("{", "[") and any(f'"{key}"' in start for key in _TIMES)
+
+
+def read(path: Path, data: bytes, options: ReadOptions) -> list[Readings]:
+    """One drive a file."""
+    keys = {**KEYS, **{name: channel for channel, names in options.aliases.items() for name in names}}
+    times: list[float] = []
+    values: dict[str, list[tuple[float, float]]] = {}
+    seen: dict[str, None] = {}
+    charging = 0
+    for number, sample in _samples(path, data):
+        when = _number(next((sample[key] for key in _TIMES if key in sample), None))
+        if when is None:
+            raise LogError(f"{path}: line {number} has no time; every object needs utc (seconds).")
+        when = when / 1000.0 if when > 1e11 else when  # some senders write milliseconds
+        times.append(when)
+        charging += sample.get("is_charging") in (True, 1)
+        for key, raw in sample.items():
+            seen[key] = None
+            value = _number(raw) if key in keys else None
+            if value is not None:
+                values.setdefault(keys[key], []).append((when, value))
+    if not times:
+        raise LogError(f"{path}: it holds no object with a time; record or export the drive again.")
+    _, notes = clock.unroll(path, np.array(times), 1, daily=False)
+    series: dict[str, Series] = {}
+    for channel in VALUES:
+        if channel in values:
+            pairs = np.array(values[channel])
+            series[channel] = claims.series(pairs[:, 0], pairs[:, 1])
+    if "speed_kmh" not in series:
+        raise LogError(
+            f"{path}: all values of speed are missing (keys found: {', '.join(seen)}); "
+            "the key must be speed, in km/h, or be named with --aliases."
+        )
+    if charging:
+        notes.append(f"{charging} of {len(times)} samples were taken while charging")
+    return [Readings(trip_id(path), series, NAME, tuple(notes))]
+
+
+def _samples(path: Path, data: bytes) -> Iterator[tuple[int, dict[str, Any]]]:
+    source = text.decode(data)
+    if source.lstrip().startswith("["):
+        listed = _parse(path, 1, source)
+        yield from ((i, _unwrap(path, i, item)) for i, item in enumerate(listed, start=1))
+        return
+    rows = source.splitlines()
+    for number, line in enumerate(rows, start=1):
+        if line.strip():
+            try:
+                yield number, _unwrap(path, number, _parse(path, number, line))
+            except LogError:
+                if number < len(rows):
+                    raise  # a last line cut short is how logs end
+
+
+def _parse(path: Path, number: int, line: str) -> Any:
+    try:
+        return json.loads(line)
+    except json.JSONDecodeError as problem:
+        raise LogError(f"{path}: line {number} is no JSON ({problem.msg}); repair or remove that line.") from None
+
+
+def _unwrap(path: Path, number: int, item: Any) -> dict[str, Any]:
+    if isinstance(item, dict) and isinstance(item.get("tlm"), dict):
+        item = item["tlm"]
+    if not isinstance(item, dict):
+        raise LogError(f"{path}: line {number} is no JSON object; each line must be one telemetry sample.")
+    return item
+
+
+def _number(raw: Any) -> float | None:
+    if isinstance(raw, bool) or raw is None:
+        return None
+    try:
+        value = float(raw)
+    except (TypeError, ValueError):
+        return None
+    return value if np.isfinite(value) else None

@@ -1,0 +1,68 @@
+"""The TU Munich BMW i3 drives: `Time [s];Velocity [km/h];...;Battery Voltage [V];Battery Current [A];...`, latin-1.
+
+Its current is negative when the battery discharges; ours is positive.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evband.channels import from_unit
+from evband.errors import LogError
+from evband.logs.formats import claims, clock, text
+from evband.logs.formats.naming import trip_id
+from evband.logs.formats.units import unit_for
+from evband.logs.readings import Readings, ReadOptions, Series
+
+NAME = "TU Munich BMW i3"
+_CHANNELS = {
+    "velocity": "speed_kmh",
+    "longitudinal acceleration": "acceleration_ms2",
+    "motor torque": "motor_torque_nm",
+    "elevation": "elevation_m",
+    "ambient temperature": "ambient_temp_c",
+    "soc": "soc_pct",
+    "battery voltage": "battery_voltage_v",
+    "battery current": "battery_current_a",
+}
+_DISCHARGE_NEGATIVE = "battery_current_a"
+
+
+def _name(header: str) -> tuple[str, str]:
+    name, unit = claims.split_unit(header)
+    return " ".join(name.casefold().split()), unit
+
+
+def detect(head: bytes) -> bool:
+    """Its names for time, speed and current, with units in square brackets."""
+    names = {_name(cell) for cell in text.header(head)[0]}
+    return {("time", "s"), ("velocity", "km/h"), ("battery current", "a")} <= {(n, u.casefold()) for n, u in names}
+
+
+def read(path: Path, data: bytes, options: ReadOptions) -> list[Readings]:
+    """One drive a file."""
+    table = text.table(path, data)
+    names = [_name(cell) for cell in table.header]
+    clock_column = str([name for name, _ in names].index("time"))
+    time, notes = clock.unroll(path, _column(table, clock_column), table.first_line, daily=False)
+    series: dict[str, Series] = {}
+    for i, (name, unit) in enumerate(names):
+        channel = _CHANNELS.get(name)
+        if channel is None or channel in series:
+            continue
+        ours = unit_for(channel, unit)
+        if ours is None:
+            raise LogError(f"{path}: the column {table.header[i]!r} has an unknown unit; correct its header.")
+        at, value = claims.series(time, from_unit(channel, _column(table, str(i)), ours))
+        series[channel] = (at, -value if channel == _DISCHARGE_NEGATIVE else value)
+    if series["speed_kmh"][1].size == 0:
+        raise LogError(f"{path}: all values of 'Velocity [km/h]' are missing; fetch the file again.")
+    notes.append("discharge is negative in this format; the current's sign was turned")
+    return [Readings(trip_id(path), series, NAME, tuple(notes))]
+
+
+def _column(table: text.Table, column: str) -> NDArray[np.float64]:
+    return text.numbers(table.frame, [column])[column].fill_null(np.nan).to_numpy()

@@ -1,0 +1,76 @@
+"""Car Scanner's wide export: `time,"Vehicle speed (km/h)",...,`, one reading a row and all other cells empty.
+
+`time` is the clock (HH:MM:SS.mmm); the date is only in the file's name. The columns are in the phone's language and units;
+`Latitude,Longtitude` may follow (the misspelling is the app's) and are not used.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from evband.errors import LogError
+from evband.logs.formats import aliases as alias_table
+from evband.logs.formats import claims, clock, text
+from evband.logs.formats.naming import trip_id
+from evband.logs.readings import Readings, ReadOptions, Series
+
+NAME = "Car Scanner wide"
+_PLACES = {"latitude", "longtitude", "longitude"}
+
+
+def detect(head: bytes) -> bool:
+    """A header that begins with `time` and whose other names mostly end in a unit in brackets."""
+    names = [name for name in text.header(head)[0] if name]
+    others = [name for name in names[1:] if name.casefold() not in _PLACES]
+    if not others or names[0].casefold() not in ("time", "zeit", "temps", "hora", "czas", "čas", "tijd", "ora"):
+        return False
+    return sum(name.endswith(")") for name in others) * 2 >= len(others)
+
+
+def read(path: Path, data: bytes, options: ReadOptions) -> list[Readings]:
+    """One drive a file."""
+    names = text.header(data[: 1 << 16])[0]
+    aliases = alias_table.table(options.aliases)
+    columns = [(str(i), *claims.split_unit(name)) for i, name in enumerate(names) if i and name]
+    found = claims.find(columns, aliases)
+    keep = sorted({0, *(int(claim.column) for claim in found)})
+    table = text.table(path, data, keep=keep)
+    time, notes = _time(path, table)
+    readings, repeats = column_readings(table.frame, time, [str(i) for i in keep if i])
+    labels = [name for name in names[1:] if name]
+    series, chosen = claims.settle(path, found, readings, aliases, app_power=True, columns=labels)
+    if repeats:
+        notes.append(f"{repeats} readings repeated 10 ms later were dropped")
+    name = f"{NAME} with GPS" if any(name.casefold() == "latitude" for name in names) else NAME
+    return [Readings(trip_id(path), series, name, (*chosen, *notes))]
+
+
+def _time(path: Path, table: text.Table) -> tuple[NDArray[np.float64], list[str]]:
+    seconds = clock.since_first_day(table.frame["0"])
+    if not np.isfinite(seconds).any():
+        seconds = text.numbers(table.frame, ["0"])["0"].fill_null(np.nan).to_numpy()
+    if not np.isfinite(seconds).any():
+        raise LogError(
+            f"{path}: line {table.first_line} has the time {table.frame['0'][0]!r}, which is no HH:MM:SS; "
+            "export it again or describe it in a --map file."
+        )
+    return clock.unroll(path, seconds, table.first_line)
+
+
+def column_readings(
+    frame: pl.DataFrame, time: NDArray[np.float64], columns: list[str]
+) -> tuple[dict[str, Series], int]:
+    """The raw series of each column without empty cells and repeats, and how many repeats there were."""
+    values = text.numbers(frame, columns)
+    readings: dict[str, Series] = {}
+    repeats = 0
+    for column in columns:
+        at, value = claims.series(time, values[column].fill_null(np.nan).to_numpy())
+        keep = claims.drop_repeats(at, value)
+        repeats += int(keep.size - keep.sum())
+        readings[column] = (at[keep], value[keep])
+    return readings, repeats

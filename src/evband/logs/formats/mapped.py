@@ -1,0 +1,170 @@
+"""Any other table, described by a map: their column -> our channel, unit and sign.
+
+    [columns]
+    "t"       = { channel = "time_s", unit = "ms" }          # or unit = "clock": HH:MM:SS, with or without a date
+    "Veh Spd" = { channel = "speed_kmh", unit = "mph" }
+    "I_batt"  = { channel = "battery_current_a", sign = -1 }  # positive is discharge here
+    "run"     = "trip_id"
+
+`unit` defaults to the channel's own and `sign` to 1. `delimiter` and `skip_rows` (lines before the header) may stand above
+`[columns]` where they cannot be seen from the file.
+"""
+
+from __future__ import annotations
+
+import difflib
+import io
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from evband.channels import CHANNELS, known_units
+from evband.channels import from_unit as convert
+from evband.errors import LogError, SettingsError
+from evband.logs.formats import claims, clock, text
+from evband.logs.formats.naming import trip_id
+from evband.logs.formats.units import unit_for
+from evband.logs.readings import Readings, ReadOptions, Series
+
+NAME = "mapped table"
+_SETTINGS = ("columns", "delimiter", "skip_rows")
+_CLOCKS = ("clock", "datetime", "date", "hh:mm:ss")
+
+
+@dataclass(frozen=True)
+class Column:
+    """One line of the map."""
+
+    name: str
+    channel: str
+    unit: str
+    sign: float
+
+    def values(self, raw: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Raw values in our unit and sign."""
+        return self.sign * convert(self.channel, raw, self.unit)
+
+
+def detect(head: bytes) -> bool:
+    """A map is the user's word for it: anything but unknown binary."""
+    return head.startswith((b"PAR1", b"MDF")) or b"\0" not in head or head[:2] in (b"\xff\xfe", b"\xfe\xff")
+
+
+def read(path: Path, data: bytes, options: ReadOptions) -> list[Readings]:
+    """The drives of a table; with a trip_id column one for each of its values."""
+    columns = parse_map(options.map or {})
+    if data.startswith(b"MDF"):
+        from evband.logs.formats import mdf
+
+        return mdf.read(path, data, options)
+    frame, first_line = _frame(path, data, options.map or {})
+    names = {column.channel: column for column in columns}
+    for column in columns:
+        _require(path, column.name, frame.columns)
+    for needed in ("time_s", "speed_kmh"):
+        if needed not in names:
+            raise SettingsError(
+                f"{path}: the map names no column for {needed}; add one, for example of {_some(frame.columns)}."
+            )
+    if "trip_id" not in names:
+        return [_trip(path, frame, names, trip_id(path), first_line)]
+    groups = frame.partition_by(names["trip_id"].name, maintain_order=True, as_dict=True)
+    return [_trip(path, part, names, str(key[0]), first_line) for key, part in groups.items()]
+
+
+def parse_map(table: Mapping[str, Any]) -> list[Column]:
+    """The map's columns, checked. `[speed_kmh] column = "Veh Spd"` is taken too."""
+    entries = table.get("columns", {name: entry for name, entry in table.items() if name not in _SETTINGS})
+    if not isinstance(entries, Mapping) or not entries:
+        raise SettingsError(
+            'The map has no [columns]; write one line a column, such as "Veh Spd" = {channel = "speed_kmh"}.'
+        )
+    columns = []
+    for name, entry in entries.items():
+        entry = {"channel": entry} if isinstance(entry, str) else entry
+        if not isinstance(entry, Mapping):
+            raise SettingsError(
+                f"The map's entry for {name!r} must be a channel or a table with channel, unit and sign."
+            )
+        if "column" in entry and name in CHANNELS:
+            name, entry = entry["column"], {**entry, "channel": name}
+        columns.append(_column(str(name), entry))
+    doubled = {c.channel for c in columns if sum(c.channel == other.channel for other in columns) > 1}
+    if doubled:
+        raise SettingsError(f"The map names several columns for {', '.join(sorted(doubled))}; keep one.")
+    return columns
+
+
+def _column(name: str, entry: Mapping[str, Any]) -> Column:
+    channel = str(entry.get("channel", ""))
+    if channel not in CHANNELS:
+        near = difflib.get_close_matches(channel, CHANNELS, n=1)
+        hint = f"; did you mean {near[0]}?" if near else "."
+        raise SettingsError(
+            f"The map gives {name!r} the channel {channel!r}, which is none of {', '.join(CHANNELS)}{hint}"
+        )
+    unit = str(entry.get("unit", CHANNELS[channel].unit))
+    if channel == "time_s" and unit.casefold() in _CLOCKS:
+        return Column(name, channel, "clock", 1.0)
+    ours = unit if channel == "trip_id" else unit_for(channel, unit)
+    if ours is None:
+        raise SettingsError(
+            f"The map gives {name!r} the unit {unit!r}, which is unknown for {channel}; use one of {', '.join(known_units(channel))}."
+        )
+    sign = entry.get("sign", 1)
+    if sign not in (1, -1):
+        raise SettingsError(f"The map gives {name!r} the sign {sign!r}; it must be 1 or -1.")
+    return Column(name, channel, ours, float(sign))
+
+
+def _frame(path: Path, data: bytes, settings: Mapping[str, Any]) -> tuple[pl.DataFrame, int]:
+    if data.startswith(b"PAR1"):
+        try:
+            return pl.read_parquet(io.BytesIO(data)), 1
+        except pl.exceptions.PolarsError as problem:
+            raise LogError(
+                f"{path}: the Parquet file cannot be read ({str(problem).splitlines()[0]}); fetch it again."
+            ) from None
+    table = text.table(path, data, row=settings.get("skip_rows"), delimiter=settings.get("delimiter"))
+    names = {str(i): name for i, name in enumerate(table.header) if name and name not in table.header[:i]}
+    return table.frame.select(list(names)).rename(names), table.first_line
+
+
+def _require(path: Path, name: str, found: list[str]) -> None:
+    if name not in found:
+        near = difflib.get_close_matches(name, found, n=1, cutoff=0.4)
+        hint = f"; the nearest is {near[0]!r}" if near else ""
+        raise LogError(f"{path}: the map names a column {name!r}, but there are {_some(found)}{hint}; correct the map.")
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(map(repr, names[:12])) + (f" and {len(names) - 12} more" if len(names) > 12 else "")
+
+
+def _trip(path: Path, frame: pl.DataFrame, names: Mapping[str, Column], name: str, first_line: int) -> Readings:
+    when = names["time_s"]
+    if when.unit == "clock":
+        seconds = clock.since_first_day(frame[when.name].cast(pl.String))
+    else:
+        seconds = when.values(_floats(frame, when.name))
+    time, notes = clock.unroll(path, seconds, first_line, daily=when.unit == "clock")
+    series: dict[str, Series] = {}
+    for channel, column in names.items():
+        if CHANNELS[channel].kind not in ("time", "id"):
+            series[channel] = claims.series(time, column.values(_floats(frame, column.name)))
+    if series["speed_kmh"][1].size == 0:
+        raise LogError(
+            f"{path}: all values of {names['speed_kmh'].name!r} (speed_kmh) are missing; map another column."
+        )
+    return Readings(name, {channel: s for channel, s in series.items() if s[1].size}, NAME, tuple(notes))
+
+
+def _floats(frame: pl.DataFrame, column: str) -> NDArray[np.float64]:
+    if frame.schema[column] == pl.String:
+        return text.numbers(frame, [column]).to_series().fill_null(np.nan).to_numpy()
+    return frame[column].cast(pl.Float64, strict=False).fill_null(np.nan).to_numpy()
