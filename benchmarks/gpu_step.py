@@ -186,18 +186,19 @@ def timed(step: Step, repeats: int) -> float:
     return (time.perf_counter() - began) / repeats * 1e3
 
 
-def contenders(jax: bool) -> dict[str, tuple[Step, int]]:
+def contenders(peers: bool) -> dict[str, tuple[Step, int]]:
+    """Name -> (step, steps a round)."""
     plain, graph = ours("highest")
     _, graph_tf32 = ours("high")
-    loop, streams = cudnn(15)
     out = {
         "evband, fp32-accurate, CUDA graph": (graph, 100),
         "evband, tf32, CUDA graph": (graph_tf32, 100),
         "evband, fp32-accurate, no graph": (plain, 10),
-        "nn.LSTM in 15 streams, CUDA graph": (streams, 20),
-        "nn.LSTM, loop over members": (loop, 2),
     }
-    if jax:
+    if peers:
+        loop, streams = cudnn(15)
+        out["nn.LSTM in 15 streams, CUDA graph"] = (streams, 20)
+        out["nn.LSTM, loop over members"] = (loop, 2)
         out["JAX, vmap over scan, jit"] = (jax_vmap(), 20)
     return out
 
@@ -220,14 +221,14 @@ def main() -> None:
     options.add_argument("--out", type=Path, required=True)
     options.add_argument("--rounds", type=int, default=7)
     options.add_argument("--no-check", action="store_true", help="skip the comparison with float64")
-    options.add_argument("--no-jax", action="store_true")
+    options.add_argument("--no-peers", action="store_true", help="time our own steps only")
     args = options.parse_args()
     args.out.mkdir(parents=True, exist_ok=True)
     if not args.no_check:
         from gpu_check import check
 
         print("gradients within 1e-5 of float64:", check(args.out), flush=True)
-    steps = contenders(not args.no_jax)
+    steps = contenders(not args.no_peers)
     for name, (step, repeats) in steps.items():
         print(f"warm-up {name}: {timed(step, repeats):.3f} ms", flush=True)
     profile(steps["evband, fp32-accurate, no graph"][0], args.out)

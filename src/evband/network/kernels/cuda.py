@@ -1,6 +1,6 @@
 """The GPU kernel: Triton programs behind one autograd function over the whole stack.
 
-fp32-accurate by default: products run on the matrix units as three tf32 products (``tf32x3``). One tf32 product is used
+fp32-accurate by default: products run on the matrix units as three tf32 products. One tf32 product is used
 where ``torch.set_float32_matmul_precision`` is ``"high"`` or ``"medium"``, as for torch's own products.
 """
 
@@ -42,7 +42,7 @@ class _Plan:
     hidden: int
     inputs: int
     masked: bool
-    precision: str
+    exact: bool
 
     @property
     def padded(self) -> int:
@@ -53,6 +53,11 @@ class _Plan:
         """Input weights fit on chip beside the recurrent ones."""
         return self.padded <= 32 and _power_of_two(self.inputs) <= 32
 
+    @property
+    def resident(self) -> bool:
+        """Recurrent weights fit on chip; larger ones are read anew each step."""
+        return self.padded <= 64
+
     def launch(self) -> dict[str, Any]:
         return {
             "HIDDEN": self.hidden,
@@ -60,11 +65,11 @@ class _Plan:
             "HP": self.padded,
             "FP": _power_of_two(self.inputs),
             "TILE": TILE,
-            "RESIDENT": self.padded <= 64,
+            "RESIDENT": self.resident,
             "MASKED": self.masked,
-            "PRECISION": self.precision,
+            "EXACT": self.exact,
             "num_warps": 4 if self.padded <= 32 else 8,
-            "num_stages": 1,
+            "num_stages": 2 if self.resident else 1,
         }
 
     def grid(self, members: int) -> tuple[int, int]:
@@ -203,12 +208,13 @@ def _backward(
     dx = dz.new_empty(members, plan.time, plan.batch, plan.inputs) if fused else None
     kernels.backward[plan.grid(members)](
         *(dy, gates, cs, w_ih, w_hh, *dropout, dh, dc, dz, dz if dx is None else dx, dh0, dc0),
-        *(dy.stride(0), plan.time, plan.batch),
+        *(dy.stride(0), 1, plan.time, plan.batch),
         FUSED=fused,
         **plan.launch(),
     )
     if need_dx and dx is None:
-        dx = torch.bmm(dz.flatten(1, 2), w_ih).view(members, plan.time, plan.batch, plan.inputs)
+        beside = w_ih.unflatten(1, (4, plan.hidden)).transpose(1, 2).flatten(1, 2)  # rows in dz's order
+        dx = torch.bmm(dz.flatten(1, 2), beside).view(members, plan.time, plan.batch, plan.inputs)
         if plan.masked:
             dx *= dropout[0].unsqueeze(1)
     return dz, dx
@@ -223,14 +229,15 @@ def _weight_gradient(plan: _Plan, dz: Tensor, fed: Tensor, mask: Tensor, *, bias
     db = dz.new_empty(members, parts, columns) if bias else dw
     block = min(128, _power_of_two(columns))
     kernels.weight_gradient[(parts, -(-columns // block), members)](
-        *(dz, fed, mask, dw, db, fed.stride(0), rows, plan.batch, -(-rows // parts), columns),
+        *(dz, fed, mask, dw, db, fed.stride(0), rows, plan.batch, -(-rows // parts)),
+        HIDDEN=plan.hidden,
         WIDTH=width,
         WP=_power_of_two(width),
         BLOCK=block,
         STEP=32,
         MASKED=plan.masked,
         BIAS=bias,
-        PRECISION=plan.precision,
+        EXACT=plan.exact,
         num_warps=4 if width <= 32 else 8,
         num_stages=2,
     )
@@ -239,8 +246,8 @@ def _weight_gradient(plan: _Plan, dz: Tensor, fed: Tensor, mask: Tensor, *, bias
 
 def _plan(fed: Tensor, w_hh: Tensor, masked: bool) -> _Plan:
     _, time, batch, inputs = fed.shape
-    precision = "tf32x3" if torch.get_float32_matmul_precision() == "highest" else "tf32"
-    return _Plan(time, batch, w_hh.shape[2], inputs, masked, precision)
+    exact = torch.get_float32_matmul_precision() == "highest"
+    return _Plan(time, batch, w_hh.shape[2], inputs, masked, exact)
 
 
 def _power_of_two(n: int) -> int:
