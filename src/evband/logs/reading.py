@@ -171,7 +171,7 @@ def _bytes(path: Path) -> bytes:
             data = gzip.decompress(data)
         except (OSError, EOFError, zlib.error) as error:
             raise LogError(f"{path}: the gzip data is damaged or cut short; fetch the file again.") from error
-    if not data.strip():
+    if not data[:HEAD].strip() and not data.strip():
         raise LogError(f"{path}: the file is empty; there is no trip in it.")
     return data
 
