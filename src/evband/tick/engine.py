@@ -144,7 +144,7 @@ class Engine:
             np.ascontiguousarray(params["head_b"], np.float32),
             np.ascontiguousarray(road.T, np.float32),
         )
-        self._nu = _degrees_of_freedom(params, head, nu_min, nu, sizes.members)
+        self._nu = degrees_of_freedom(params, head, nu_min, nu, sizes.members)
         self._inflation = np.where(np.isinf(self._nu), 1.0, 1.0 / (1.0 - 2.0 / self._nu))
         self._cubics = tail_cubics(self._nu)
         self._target = np.array([y_mean, y_std, stretch, 0.0])
@@ -263,9 +263,8 @@ class Engine:
         self._warm[vehicle] = 0.0
 
 
-def _degrees_of_freedom(
-    params: Params, head: str, nu_min: float, nu: float | None, members: int
-) -> NDArray[np.float64]:
+def degrees_of_freedom(params: Params, head: str, nu_min: float, nu: float | None, members: int) -> NDArray[np.float64]:
+    """[members]: nu_min + softplus(nu_raw), or the fixed value; infinite for a Gaussian."""
     if head != "t":
         return np.full(members, np.inf)
     if nu is not None:
