@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import csv
 import gzip
-import io
 import os
 import platform
 import sys
@@ -25,8 +24,6 @@ import polars as pl
 
 import evband
 from evband.logs.power import PowerCurve
-from evband.logs.reading import read_file
-from evband.logs.readings import ReadOptions
 from evband.trips import Trip
 
 RESULTS = Path(__file__).parent / "results" / "read_logs.csv"
@@ -155,44 +152,6 @@ def check_tables(data: Path) -> Iterator[Check]:
         )
 
 
-def check_speed(rows: int = 1_000_000) -> Iterator[Check]:
-    """A long-format log of a million readings against polars parsing the same bytes, turn by turn in one run."""
-    rng = np.random.default_rng(0)
-    names = np.array(
-        ["Vehicle speed", "Battery DC Current", "Battery DC Voltage", "Ambient temperature", "State of charge"]
-    )
-    units = np.array(["km/h", "A", "V", "℃", "%"])
-    pid = np.arange(rows) % len(names)
-    value = np.round(np.array([50.0, 20.0, 390.0, 7.0, 55.0])[pid] + rng.normal(size=rows), 2)
-    frame = pl.DataFrame(
-        {
-            "SECONDS": np.round(30_000 + 0.02 * np.arange(rows), 3),
-            "PID": names[pid],
-            "VALUE": value,
-            "UNITS": units[pid],
-        }
-    )
-    file = io.BytesIO()
-    frame.cast(pl.String).write_csv(file, separator=";", quote_style="always")
-    data = file.getvalue()
-    path = Path(os.environ.get("TMPDIR", "/tmp")) / f"million-{os.getpid()}.csv"
-    path.write_bytes(data)
-    ours, polars = [], []
-    try:
-        for _ in range(5):
-            began = time.perf_counter()
-            pl.read_csv(path, separator=";")
-            polars.append(time.perf_counter() - began)
-            began = time.perf_counter()
-            read_file(path, ReadOptions())
-            ours.append(time.perf_counter() - began)
-    finally:
-        path.unlink()
-    ratio = float(np.median(ours) / np.median(polars))
-    told = f"{np.median(ours):.3f} s / {np.median(polars):.3f} s = {ratio:.2f}"
-    yield "simulated long log", f"reading {rows} rows / polars parsing them", told, "at most 3", ratio <= 3
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True, help="folder of the real logs")
@@ -205,7 +164,6 @@ def main() -> None:
     for path in (data / "car_scanner_long").glob("*.csv.gz"):
         checks.extend(check_parked(path))
     checks.extend(check_tables(data))
-    checks.extend(check_speed())
     RESULTS.parent.mkdir(exist_ok=True)
     with RESULTS.open("w", newline="", encoding="utf-8") as file:
         file.write("# command: python benchmarks/read_logs.py --data DIR\n")
