@@ -1,0 +1,91 @@
+"""Offline calibration: one factor that stretches every predictive distribution about its mean, fitted on trips the model never saw.
+
+Rows of one trip err together, so the exchangeable unit is the trip, and a level needs at least level/(1 - level) of them: nine
+for 90 %. The scores that are calibrated are `Bands.needed_stretch`: by which factor each row's band would just have covered.
+Neither rule can repair a shift (a first winter) that the calibration trips do not show.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evband.bands import Bands, check_level
+from evband.errors import TripsError
+
+Array = NDArray[np.float64]
+
+
+def fit_stretch(bands: Bands, level: float = 0.9) -> float:
+    """The stretch at which a share `level` of all rows of new trips is covered, on average over draws of the calibration trips.
+
+    It is the pooled rows' quantile of the needed stretch at level (1 + w/G), G trips. w = 0 is the plain quantile, which on new
+    trips covers too little by what the fit learned from its own trips; w = 1 counts the new trip as one that is never covered,
+    the conformal bound, which covers too much unless a trip is a single row. So w is measured: the smallest in [0, 1] at which
+    trips left out of the fit in turn are covered at `level`. The guarantee is that of leave-one-out, right on average and no
+    bound; `conformal_stretch` is the bound. `bands` are cross-fitted or out-of-bag; warm-up rows are left out.
+    """
+    needed, trip = _needed(bands, level)
+    trips = int(trip.max()) + 1
+    order = np.argsort(needed, kind="stable")
+    needed, trip = needed[order], trip[order]
+    mass = np.linspace(0, 1, 101)
+    covered = np.zeros(len(mass))
+    for left_out in range(trips):
+        others, own = needed[trip != left_out], needed[trip == left_out]
+        covered += np.searchsorted(own, _quantile(others, level * (1 + mass / (trips - 1))), side="right")
+    enough = np.flatnonzero(covered >= level * len(needed) - 1e-9)
+    w = mass[enough[0]] if len(enough) else 1.0
+    return _positive(float(_quantile(needed, np.array([level * (1 + w / trips)]))[0]))
+
+
+def conformal_stretch(bands: Bands, level: float = 0.9) -> float:
+    """The stretch at which a random row of a new trip, exchangeable with these, is covered with probability at least `level`.
+
+    Hierarchical conformal prediction (Dunn, Wasserman & Ramdas 2022; Lee, Barber & Willett 2023): each of G trips weighs
+    1/(G + 1), spread evenly over its rows, and the new trip 1/(G + 1) at infinity. With trips of one row it is split
+    conformal prediction, the ceil((G + 1) level)-th smallest. The price of the bound is width: with few trips nearly all is covered.
+    """
+    needed, trip = _needed(bands, level)
+    length = np.bincount(trip)
+    order = np.argsort(needed, kind="stable")
+    weight = np.cumsum(1.0 / length[trip[order]]) / (len(length) + 1)
+    at = int(np.searchsorted(weight, level - 1e-9))
+    return _positive(float(needed[order][min(at, len(needed) - 1)]))
+
+
+def minimum_trips(level: float) -> int:
+    """The fewest trips that can calibrate a level: G with level (G + 1)/G <= 1."""
+    return math.ceil(level / (1 - level) - 1e-9)
+
+
+def _needed(bands: Bands, level: float) -> tuple[Array, NDArray[np.intp]]:
+    """The needed stretch of every measured row after warm-up, and its trip as a number; an error if trips are too few."""
+    check_level(level)
+    known = np.zeros(len(bands), bool) if bands.power_kw is None else np.isfinite(bands.power_kw) & ~bands.warmup
+    trips = len(np.unique(bands.trip_id[known]))
+    if trips < minimum_trips(level):
+        raise TripsError(
+            f"Calibrating {level:.4g} bands needs at least {minimum_trips(level)} trips with measured power, and there are {trips}; "
+            "the bands stay as trained until more are given."
+        )
+    bands = bands if known.all() else bands.rows(known)
+    _, trip = np.unique(bands.trip_id, return_inverse=True)
+    return bands.needed_stretch(np.asarray(bands.power_kw), level), trip
+
+
+def _quantile(ordered: Array, p: Array) -> Array:
+    """The ceil(p n)-th smallest of n ordered values, infinite for p over 1."""
+    rank = np.ceil(p * len(ordered) - 1e-9).astype(int)
+    return np.where(rank > len(ordered), np.inf, ordered[np.clip(rank, 1, len(ordered)) - 1])
+
+
+def _positive(stretch: float) -> float:
+    """A factor that can be applied: calibration trips met without error, or never, give no scale."""
+    if not 0 < stretch < math.inf:
+        raise TripsError(
+            f"Calibration found a stretch of {stretch}, which is no scale; check that power_kw of these trips is a measurement."
+        )
+    return stretch
