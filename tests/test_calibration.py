@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from crepes import ConformalRegressor
-from forecasters import correlated_errors, gaussian_bands, make_bands, student_bands
 from mapie.regression import SplitConformalRegressor
 from sklearn.dummy import DummyRegressor
 
@@ -13,6 +12,7 @@ from evband.bands import QuantileSet
 from evband.calibration import conformal_stretch, fit_stretch, minimum_trips
 from evband.errors import SettingsError, TripsError
 from evband.scores import evaluate
+from forecasters import correlated_errors, gaussian_bands, make_bands, student_bands
 
 
 def draw(rng, trips, trip_spread, scale=1.0):

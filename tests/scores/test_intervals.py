@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from forecasters import correlated_errors
 from scipy import stats
 
 from evband.scores import binomial_interval, coverage_interval, mean_interval
+from forecasters import correlated_errors
 
 TRUE = 0.9
 BAND = stats.norm.ppf(0.95)
