@@ -3,7 +3,8 @@
 `sedan_1` and `hatchback` are cars that ship with FASTSim. The other three take the Model 3's drive-train efficiencies
 and are given the mass, body, battery and motor of a car on the market, as printed in its maker's specification sheet
 (curb weight plus 136 kg, the 300 lb of a dynamometer test weight; frontal area about 0.85 x width x height where none
-is printed; rolling resistance typical of the tyre class). They are like those cars; they are not measurements of them.
+is printed; rolling resistance typical of the tyre class, and for the truck a drag coefficient typical of full-size
+pickups, because its maker prints none). They are like those cars; they are not measurements of them.
 """
 
 from __future__ import annotations
