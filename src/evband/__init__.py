@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from evband.logs.quality import Cleaning as Cleaning
     from evband.logs.reading import read_trips as read_trips
+    from evband.model import PowerModel as PowerModel
+    from evband.model import load as load
     from evband.simulation.drives import simulate as simulate
     from evband.trips import Trip as Trip
     from evband.trips import Trips as Trips
@@ -17,6 +19,8 @@ __version__ = "0.1.0"
 # Public name -> the module that has it. Each is imported when first touched, so that `import evband` is light.
 _PUBLIC = {
     "Cleaning": "evband.logs.quality",
+    "PowerModel": "evband.model",
+    "load": "evband.model",
     "Trip": "evband.trips",
     "Trips": "evband.trips",
     "read_trips": "evband.logs.reading",

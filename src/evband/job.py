@@ -31,41 +31,52 @@ class Job:
     """Arrays of the training trips, and the fold of each trip."""
 
     data: Data
-    base_road: int  # the first road-load columns are terms, the rest hinges
     fold: NDArray[np.int64]  # [trips]
 
     @property
     def folds(self) -> int:
         return int(self.fold.max()) + 1
 
-    def without_hinges(self) -> Job:
-        d = self.data
-        short = np.ascontiguousarray(d.r[:, : self.base_road])
-        return Job(Data(d.x, short, d.y, d.start, d.trip), self.base_road, self.fold)
-
     def architecture(self, settings: Settings) -> Architecture:
         return settings.architecture(self.data.x.shape[1], self.data.r.shape[1])
 
     def save(self, path: Path) -> None:
         d = self.data
-        np.savez(path, x=d.x, r=d.r, y=d.y, start=d.start, trip=d.trip, base_road=self.base_road, fold=self.fold)
+        np.savez(path, x=d.x, r=d.r, y=d.y, start=d.start, trip=d.trip, fold=self.fold)
 
     @classmethod
     def load(cls, path: Path) -> Job:
         with np.load(path, allow_pickle=False) as f:
-            return cls(Data(f["x"], f["r"], f["y"], f["start"], f["trip"]), int(f["base_road"]), f["fold"])
+            return cls(Data(f["x"], f["r"], f["y"], f["start"], f["trip"]), f["fold"])
 
 
-def assign_folds(rows: NDArray[np.int64], folds: int = FOLDS, seed: int = 0) -> NDArray[np.int64]:
-    """A fold for each trip (``rows``: its length), balanced in rows: longest first, each to the emptiest fold."""
-    folds = max(1, min(folds, len(rows)))
-    order = np.random.default_rng(seed).permutation(len(rows))
-    order = order[np.argsort(-rows[order], kind="stable")]
-    fold, load = np.zeros(len(rows), np.int64), np.zeros(folds)
-    for trip in order:
-        fold[trip] = int(np.argmin(load))
-        load[fold[trip]] += rows[trip]
-    return fold
+def repeats(speeds: list[NDArray[np.float64]]) -> NDArray[np.int64]:
+    """A group number for each trip: repeats of one drive (a test cycle driven twice, say) share theirs.
+
+    Repeats in another fold would flatter: two drives are one if their lengths are within 10 % and the quantiles of
+    their speeds within 2 km/h (root mean square).
+    """
+    quantiles = np.stack([np.quantile(s[np.isfinite(s)], np.linspace(0, 1, 41)) for s in speeds])
+    group = np.arange(len(speeds))
+    for i in range(len(speeds)):
+        for k in range(i):
+            alike = abs(len(speeds[i]) - len(speeds[k])) <= 0.1 * max(len(speeds[i]), len(speeds[k]))
+            if alike and np.sqrt(np.mean((quantiles[i] - quantiles[k]) ** 2)) < 2.0:
+                group[i] = group[k]
+                break
+    return group
+
+
+def assign_folds(rows: NDArray[np.int64], group: NDArray[np.int64], folds: int = FOLDS) -> NDArray[np.int64]:
+    """A fold for each trip, whole groups together, balanced in ``rows``: largest first, each to the emptiest fold."""
+    names, which = np.unique(group, return_inverse=True)
+    size = np.bincount(which, weights=rows)
+    folds = max(1, min(folds, len(names)))
+    fold, load = np.zeros(len(names), np.int64), np.zeros(folds)
+    for name in np.argsort(-size, kind="stable"):
+        fold[name] = int(np.argmin(load))
+        load[fold[name]] += size[name]
+    return fold[which]
 
 
 def least_squares(data: Data, trips: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -89,6 +100,7 @@ def members_of(job: Job, settings: Settings, prior_mean: Tensor | None = None) -
         left_out = [-1, *range(job.folds)] if crossed else [-1]
     else:
         left_out = [m % job.folds if crossed else -1 for m in range(settings.members)]
+    temperature = 0.0 if settings.kind == "ensemble" else settings.temperature
     priors: dict[int, Prior] = {}
     members = []
     for number, fold in enumerate(left_out):
@@ -97,7 +109,8 @@ def members_of(job: Job, settings: Settings, prior_mean: Tensor | None = None) -
         if fold not in priors:
             road = least_squares(job.data, train) if arch.road else None
             priors[fold] = make_prior(arch, settings.prior, settings.prior_variance, road, prior_mean)
-        members.append(Member(number, train, held if settings.early_stop else held[:0], priors[fold]))
+        held = held if settings.early_stop else held[:0]
+        members.append(Member(number, train, held, priors[fold], settings.beta, temperature))
     return members
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, fields, replace
-from typing import Any
+from typing import Any, Literal
 
 from evband.errors import SettingsError
 from evband.network.architecture import PUBLISHED_LEVELS, QUANTILE_LEVELS, Architecture
@@ -29,7 +29,7 @@ class Settings:
     hz: float = 1.0
     road_load: bool = True
     hinges: bool = True
-    scaling: str = "standard"
+    scaling: Literal["standard", "minmax"] = "standard"
     layers: int = 1
     hidden: int = 32
     nu_min: float = 3.0
@@ -74,8 +74,6 @@ class Settings:
     def training(self) -> TrainingSettings:
         shared = {f.name: getattr(self, f.name) for f in fields(TrainingSettings) if hasattr(self, f.name)}
         shared["dropout"] = self.dropout_rate
-        if self.kind == "ensemble":
-            shared["temperature"] = 0.0
         return TrainingSettings(**shared)
 
     def to_dict(self) -> dict[str, Any]:

@@ -35,7 +35,8 @@ class Checkpoint:
         """What must be equal for a run to go on: settings, architecture, data, members."""
         digest = hashlib.sha256(json.dumps([asdict(trainer.settings), asdict(trainer.arch)]).encode())
         for member in trainer.members:
-            digest.update(np.int64(member.number).tobytes() + member.train.tobytes() + member.held_out.tobytes())
+            digest.update(np.array([member.number, member.beta, member.temperature]).tobytes())
+            digest.update(member.train.tobytes() + member.held_out.tobytes())
         for tensor in (trainer.rows.x, trainer.rows.y, trainer.anchor):
             digest.update(tensor.cpu().numpy().tobytes())
         return digest.hexdigest()

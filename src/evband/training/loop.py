@@ -39,6 +39,8 @@ class Member:
     train: NDArray[np.int64]  # trips
     held_out: NDArray[np.int64]  # trips on which it stops early; may be empty
     prior: Prior
+    beta: float  # weight of a row's loss: scale^(2 beta), gradient stopped
+    temperature: float  # of the prior term; 0 = no anchor
 
 
 @dataclass(frozen=True)
@@ -117,16 +119,16 @@ class Trainer:
         return torch.cat([draw(m.prior, [m.number], seed, purpose) for m in self.members]).to(self.device)
 
     def _terms(self, data: Data, known: NDArray[np.bool_]) -> Terms:
-        s, members = self.settings, len(self.members)
+        s = self.settings
         targets = np.array([known[np.isin(data.trip, m.train)].sum() for m in self.members], dtype=np.float64)
-        weight = np.ones(members) if s.prior_scale == "literal" else 1.0 / np.maximum(targets, 1)
+        weight = np.ones(len(targets)) if s.prior_scale == "literal" else 1.0 / np.maximum(targets, 1)
         trip_weight = None
         if s.resample == "trips":
             trip_weight = torch.from_numpy(np.stack([self._bootstrap(m, data, known) for m in self.members]))
             trip_weight = trip_weight.float().to(self.device)
         return Terms(
-            torch.full((members,), s.beta, device=self.device),
-            torch.from_numpy(s.temperature * weight).float().to(self.device),
+            torch.tensor([m.beta for m in self.members], device=self.device),
+            torch.tensor([m.temperature for m in self.members] * weight, dtype=torch.float32, device=self.device),
             trip_weight,
         )
 

@@ -17,8 +17,6 @@ class TrainingSettings:
     burn_in: int = 32
     batch: int = 64  # windows a step, of each member
     clip: float = 1.0  # gradient norm, of each member
-    beta: float = 0.5  # weight of a row's loss: scale^(2 beta), gradient stopped
-    temperature: float = 1.0  # of the prior term; 0 = no anchor
     prior_scale: str = "posterior"  # prior term over N; "literal" = as the paper prints it
     resample: str | None = None  # "trips": each member weights trips by a Bayesian bootstrap
     dropout: float = 0.0

@@ -1,0 +1,135 @@
+"""The .evband file: safetensors weights, and one JSON text in its header with all the rest. Nothing in it is executed.
+
+Reading trusts nothing: the header's size, every tensor's name, type and shape, and every JSON field are checked
+against what the settings in it imply before anything is built.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import platform
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from safetensors import SafetensorError
+from safetensors.numpy import load as load_tensors
+from safetensors.numpy import save as save_tensors
+
+from evband.errors import ArtifactError, EvbandError
+from evband.features import FeatureMap
+from evband.files import whole_file
+from evband.settings import Settings, resolve
+
+if TYPE_CHECKING:
+    from evband.model import PowerModel
+
+VERSION = 1
+MOST_BYTES = 1 << 30  # of a whole file
+MOST_HEADER = 16 << 20
+
+
+def save(model: PowerModel, path: Path) -> None:
+    """Write the model; an existing file is replaced only once the new one is whole."""
+    weights = model.architecture_.unpack(model.theta_)
+    tensors = {name: np.ascontiguousarray(value.numpy().astype(np.float32)) for name, value in weights.items()}
+    meta = {
+        "version": VERSION,
+        "made_with": _versions(),
+        "settings": model.settings_.to_dict(),
+        "features": model.feature_map_.to_dict(),
+        "networks": len(model.theta_),
+        "stretch": model.stretch_,
+        "calibration": model.calibration_,
+        "energy": model.energy_,
+        "summary": model.summary_,
+        "fingerprints": model.fingerprints_,
+    }
+    data = save_tensors(tensors, {"evband": json.dumps(meta, allow_nan=False)})
+    with whole_file(path) as temporary:
+        temporary.write_bytes(data)
+
+
+def load(path: Path) -> PowerModel:
+    """Read a model, or say in one sentence why the file is none."""
+    from evband.model import PowerModel
+
+    data = _read(path)
+    try:
+        meta = _meta(data)
+        settings = _settings(meta["settings"])
+        features = FeatureMap.from_dict(meta["features"])
+        arch = settings.architecture(len(features.input_names), len(features.road_names))
+        theta = _weights(data, arch.shapes, int(meta["networks"]))
+        model = PowerModel(method=settings.method)
+        model.settings_, model.feature_map_, model.theta_ = settings, features, theta
+        model.stretch_, model.calibration_ = _positive(meta["stretch"]), str(meta["calibration"])
+        model.energy_, model.summary_ = meta["energy"], dict(meta["summary"])
+        model.fingerprints_ = [str(f) for f in meta["fingerprints"]]
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, SafetensorError, EvbandError) as problem:
+        if isinstance(problem, ArtifactError):
+            raise ArtifactError(f"{path}: {problem}") from None
+        raise ArtifactError(f"{path} is not a whole .evband file ({problem}); fit or copy it again") from None
+    return model
+
+
+def _read(path: Path) -> bytes:
+    try:
+        size = path.stat().st_size
+        if size > MOST_BYTES:
+            raise ArtifactError(f"{path} has {size} bytes, more than any model; it is not a .evband file")
+        return path.read_bytes()
+    except OSError as problem:
+        raise ArtifactError(f"{path} cannot be read: {problem.strerror}; check the name") from None
+
+
+def _meta(data: bytes) -> dict[str, Any]:
+    """The JSON text of the header, with the header's own length checked first."""
+    header = int.from_bytes(data[:8], "little") if len(data) >= 8 else 0
+    if not 2 <= header <= min(MOST_HEADER, len(data) - 8):
+        raise ArtifactError("this is not a .evband file, or it was cut short; fit or copy it again")
+    text = json.loads(data[8 : 8 + header])["__metadata__"]["evband"]
+    meta = json.loads(text)
+    if meta["version"] != VERSION:
+        raise ArtifactError(
+            f"it has format version {meta['version']}, this evband reads {VERSION}; install the evband that wrote it"
+        )
+    return dict(meta)
+
+
+def _settings(saved: dict[str, Any]) -> Settings:
+    known = {f.name: f for f in fields(Settings)}
+    unknown = set(saved) - set(known)
+    if unknown:
+        raise ArtifactError(f"it has settings this evband does not know ({', '.join(sorted(unknown))}); update evband")
+    return resolve("default", **saved)
+
+
+def _weights(data: bytes, shapes: dict[str, tuple[int, ...]], networks: int) -> torch.Tensor:
+    """``theta [networks, parameters]``, each block checked for name, type, shape and finite values."""
+    tensors = load_tensors(data)
+    if set(tensors) != set(shapes):
+        raise ArtifactError("its weights do not fit its settings; fit it again")
+    blocks = []
+    for name, shape in shapes.items():
+        tensor = tensors[name]
+        if tensor.dtype != np.float32 or tensor.shape != (networks, *shape) or not np.isfinite(tensor).all():
+            raise ArtifactError(f"its weights {name} are damaged; fit it again")
+        blocks.append(tensor.reshape(networks, -1))
+    return torch.from_numpy(np.concatenate(blocks, axis=1))
+
+
+def _positive(value: Any) -> float:
+    number = float(value)
+    if not (math.isfinite(number) and number > 0):
+        raise ArtifactError("its calibration factor is not a positive number; fit it again")
+    return number
+
+
+def _versions() -> dict[str, str]:
+    import evband
+
+    return {"evband": evband.__version__, "torch": torch.__version__, "python": platform.python_version()}

@@ -1,0 +1,329 @@
+"""PowerModel: from trips to a calibrated predictive distribution of power, with scikit-learn's habits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+
+from evband import job as jobs
+from evband import settings as presets
+from evband.bands import Bands, GaussianMixture, Mixture, QuantileSet, StudentMixture
+from evband.calibration import fit_stretch, minimum_trips
+from evband.errors import SettingsError, TripsError
+from evband.features import FeatureMap
+from evband.features import Sequence as Rows
+from evband.job import Job
+from evband.network.anchors import DROPOUT, stream
+from evband.network.predict import Prediction, predict
+from evband.training.loop import Data, Progress
+from evband.trips import Trip, Trips
+
+if TYPE_CHECKING:
+    from evband.settings import Settings
+    from evband.training.checkpoint import Checkpoint
+
+WARMUP_S = 30.0  # after a reset the state is still filling: predicted, flagged and scored apart
+CALIBRATION_LEVEL = 0.9
+
+
+class PowerModel(BaseEstimator):  # type: ignore[misc]
+    """An ensemble that tells battery power from motion, and how sure it is.
+
+    Every argument left at None takes the preset's value (`evband.settings.PRESETS`). After `fit`:
+
+    - ``settings_``: the resolved settings; ``feature_map_``: inputs and scalers; ``theta_ [networks, parameters]``;
+    - ``stretch_``: the calibration factor (1 = none), ``calibration_``: what it rests on, or why there is none;
+    - ``summary_``: how the training went; ``fingerprints_``: of the training trips.
+    """
+
+    def __init__(
+        self,
+        method: str = "t-anchor",
+        preset: str = "default",
+        members: int | None = None,
+        features: str | None = None,
+        hz: float | None = None,
+        epochs: int | None = None,
+        layers: int | None = None,
+        hidden: int | None = None,
+        beta: float | None = None,
+        temperature: float | None = None,
+        rate: float | None = None,
+        schedule: str | None = None,
+        optimiser: str | None = None,
+        window: int | None = None,
+        burn_in: int | None = None,
+        batch: int | None = None,
+        road_load: bool | None = None,
+        hinges: bool | None = None,
+        scaling: str | None = None,
+        prior: str | PowerModel | None = None,
+        prior_variance: float | None = None,
+        prior_scale: str | None = None,
+        resample: str | None = None,
+        dropout: float | None = None,
+        nu: float | None = None,
+        nu_min: float | None = None,
+        as_published: bool | None = None,
+        early_stop: bool | None = None,
+        calibrate: bool | None = None,
+        tune: bool = False,
+        seed: int = 0,
+        device: str = "auto",
+    ):
+        self.method = method
+        self.preset = preset
+        self.members = members
+        self.features = features
+        self.hz = hz
+        self.epochs = epochs
+        self.layers = layers
+        self.hidden = hidden
+        self.beta = beta
+        self.temperature = temperature
+        self.rate = rate
+        self.schedule = schedule
+        self.optimiser = optimiser
+        self.window = window
+        self.burn_in = burn_in
+        self.batch = batch
+        self.road_load = road_load
+        self.hinges = hinges
+        self.scaling = scaling
+        self.prior = prior
+        self.prior_variance = prior_variance
+        self.prior_scale = prior_scale
+        self.resample = resample
+        self.dropout = dropout
+        self.nu = nu
+        self.nu_min = nu_min
+        self.as_published = as_published
+        self.early_stop = early_stop
+        self.calibrate = calibrate
+        self.tune = tune
+        self.seed = seed
+        self.device = device
+
+    # Fitting --------------------------------------------------------------------------------------------------------
+
+    def fit(
+        self,
+        trips: Any,
+        y: None = None,
+        *,
+        progress: Callable[[Progress], None] | None = None,
+        say: Callable[[str], None] | None = None,
+        checkpoint: Checkpoint | None = None,
+    ) -> Self:
+        """Train on trips (Trips, or a pandas, polars or pyarrow frame in evband's channels), then calibrate."""
+        settings = self._resolve()
+        device = jobs.resolve_device(self.device)
+        trips = self._on_grid(trips, settings)
+        if self.tune:
+            from evband.tuning import tune
+
+            variants = {h: prepare(trips, replace(settings, hinges=h))[1] for h in (True, False)}
+            choice = tune(variants, settings, device, say)
+            settings, tuning = choice.settings, choice.tried
+        else:
+            tuning = []
+        self.feature_map_, job = prepare(trips, settings)
+        theta, summary = jobs.train(job, settings, device, self._prior_mean(settings), progress, checkpoint)
+        return self.finish(trips, settings, job, theta, summary | {"tuning": tuning})
+
+    def finish(self, trips: Trips, settings: Settings, job: Job, theta: torch.Tensor, summary: dict[str, Any]) -> Self:
+        """Take trained weights (from here or from another machine), calibrate them, and be a fitted model."""
+        self.settings_, self.theta_ = settings, theta.cpu()
+        self.summary_ = summary | {
+            "trips": len(trips),
+            "rows": len(job.data.y),
+            "hours": len(job.data.y) / settings.hz / 3600,
+        }
+        self.fingerprints_ = sorted(trips.fingerprints)
+        self.stretch_, self.calibration_ = 1.0, "not asked for"
+        self.energy_: dict[str, Any] | None = None
+        if settings.calibrate:
+            self._calibrate(trips, job)
+        return self
+
+    def _calibrate(self, trips: Trips, job: Job) -> None:
+        """Stretch the mixture so that it holds on trips that its members never saw."""
+        bands = self.out_of_bag(trips, job)
+        found = 0 if bands is None else len(np.unique(bands.trip_id))
+        if bands is None or found < minimum_trips(CALIBRATION_LEVEL):
+            self.calibration_ = (
+                f"not calibrated: {found} trips were left out of training in turn, "
+                f"{minimum_trips(CALIBRATION_LEVEL)} are needed for {CALIBRATION_LEVEL:.0%} bands"
+            )
+            return
+        self.stretch_ = fit_stretch(bands, CALIBRATION_LEVEL)
+        self.calibration_ = (
+            f"stretched by {self.stretch_:.3f} on {found} trips, each predicted by members that never saw it"
+        )
+
+    def out_of_bag(self, trips: Trips, job: Job) -> Bands | None:
+        """Uncalibrated bands of the training trips, each by the members that left it out; None where no member did."""
+        settings = self.settings_
+        plan = jobs.members_of(job, settings)
+        trip_numbers = np.arange(len(trips))
+        parts = []
+        for fold in range(job.folds):
+            held = trip_numbers[job.fold == fold]
+            never_saw = [n for n, m in enumerate(plan) if len(held) and not np.isin(held, m.train).any()]
+            if never_saw:
+                parts.append(self._bands(Trips(trips[int(t)] for t in held), self._networks(never_saw), stretch=1.0))
+        return Bands.concat(parts) if parts else None
+
+    def _resolve(self) -> Settings:
+        chosen = {
+            name: value
+            for name, value in self.get_params(deep=False).items()
+            if name not in ("preset", "tune", "device", "prior")
+        }
+        if isinstance(self.prior, str):
+            chosen["prior"] = self.prior
+        return presets.resolve(self.preset, **chosen)
+
+    def _prior_mean(self, settings: Settings) -> torch.Tensor | None:
+        """The weights of a trained model as prior mean: the average of its members, all near one mean of their own."""
+        if not isinstance(self.prior, PowerModel):
+            return None
+        other = self.prior
+        mine = settings.architecture(len(self.feature_map_.input_names), len(self.feature_map_.road_names))
+        if other.architecture_ != mine or other.feature_map_.channels != self.feature_map_.channels:
+            raise SettingsError(
+                f"the prior model is {_describe(other.architecture_, other.feature_map_)} and this one "
+                f"{_describe(mine, self.feature_map_)}; fit with the prior's settings and features"
+            )
+        return other.theta_.mean(0)
+
+    # Predicting -----------------------------------------------------------------------------------------------------
+
+    def predict(self, trips: Any) -> Bands:
+        """The predictive distribution of every grid row of these trips."""
+        trips = self._on_grid(trips, self.settings_)
+        return self._bands(trips, self._networks(), self.stretch_)
+
+    def _networks(self, numbers: Sequence[int] | None = None) -> NDArray[np.int64]:
+        """Which trained networks speak: all members, or with dropout the first, once for each pass."""
+        if numbers is not None:
+            if self.settings_.kind == "dropout":
+                return np.repeat(np.asarray(numbers), -(-self.settings_.members // len(numbers)))
+            return np.asarray(numbers)
+        if self.settings_.kind == "dropout":
+            return np.zeros(self.settings_.members, np.int64)
+        return np.arange(len(self.theta_))
+
+    def _bands(self, trips: Trips, networks: NDArray[np.int64], stretch: float) -> Bands:
+        rows = [self.feature_map_.transform(trip) for trip in trips]
+        start = np.concatenate([row.start for row in rows])
+        generators = None
+        if self.settings_.dropout_rate:
+            generators = [stream(self.settings_.seed, p, DROPOUT, 0) for p in range(len(networks))]
+        prediction = predict(
+            self.architecture_,
+            self.theta_[networks],
+            np.concatenate([row.x for row in rows]),
+            np.concatenate([row.r for row in rows]),
+            start,
+            self.settings_.dropout_rate,
+            generators,
+        )
+        bands = Bands(
+            trip_id=np.repeat([row.trip_id for row in rows], [len(row) for row in rows]),
+            time_s=np.concatenate([row.time_s for row in rows]),
+            members=self._mixture(prediction),
+            warmup=_seconds_since(start, self.settings_.hz) < WARMUP_S,
+            outside=np.concatenate([row.outside for row in rows]),
+            power_kw=np.concatenate([row.y for row in rows]),
+            speed_kmh=_column(trips, "speed_kmh"),
+            acceleration_ms2=_column(trips, "acceleration_ms2"),
+            outside_channel=_outside_names(rows, self.feature_map_.channels),
+            hz=self.settings_.hz,
+        )
+        return bands.stretched(stretch) if stretch != 1.0 else bands
+
+    def _mixture(self, p: Prediction) -> Mixture:
+        """From standardised units to kW."""
+        mean, std = self.feature_map_.y_mean, self.feature_map_.y_std
+        if p.quantiles is not None:
+            return QuantileSet(mean + std * p.quantiles, self.architecture_.levels)
+        assert p.scale is not None
+        mu, s = (mean + std * p.mu).astype(np.float32), (std * p.scale).astype(np.float32)
+        return GaussianMixture(mu, s) if p.nu is None else StudentMixture(mu, s, p.nu)
+
+    @property
+    def architecture_(self) -> Any:
+        return self.settings_.architecture(len(self.feature_map_.input_names), len(self.feature_map_.road_names))
+
+    @property
+    def params_(self) -> dict[str, NDArray[np.float32]]:
+        """Named weights ``[members, ...]`` of the members that speak."""
+        return {k: v.contiguous().numpy() for k, v in self.architecture_.unpack(self.theta_[self._networks()]).items()}
+
+    # Files ----------------------------------------------------------------------------------------------------------
+
+    def save(self, path: str | Path) -> None:
+        """Write one .evband file."""
+        from evband.artifact import save
+
+        save(self, Path(path))
+
+    def _on_grid(self, trips: Any, settings: Settings) -> Trips:
+        if isinstance(trips, Trip):
+            trips = Trips([trips])
+        return (trips if isinstance(trips, Trips) else Trips.from_frame(trips)).on_grid(settings.hz)
+
+
+def prepare(trips: Trips, settings: Settings) -> tuple[FeatureMap, Job]:
+    """Features and arrays of gridded training trips."""
+    features = FeatureMap.fit(trips, settings.features, settings.hinges, settings.scaling)
+    rows = [features.transform(trip) for trip in trips]
+    if not any(np.isfinite(row.y).any() for row in rows):
+        raise TripsError("none of these trips has measured power; a model can only be fitted to logs with power_kw")
+    lengths = np.array([len(row) for row in rows])
+    data = Data(
+        np.concatenate([row.x for row in rows]),
+        np.concatenate([row.r for row in rows]),
+        (np.concatenate([row.y for row in rows]) - features.y_mean) / features.y_std,
+        np.concatenate([row.start for row in rows]),
+        np.repeat(np.arange(len(rows)), lengths),
+    )
+    speeds = [trip.table["speed_kmh"].to_numpy() for trip in trips]
+    return features, Job(data, jobs.assign_folds(lengths, jobs.repeats(speeds)))
+
+
+def load(path: str | Path) -> PowerModel:
+    """Read a .evband file; a damaged or hostile one is an error."""
+    from evband.artifact import load as load_artifact
+
+    return load_artifact(Path(path))
+
+
+def _seconds_since(start: NDArray[np.bool_], hz: float) -> NDArray[np.float64]:
+    """Time since the last reset, at each row."""
+    rows = np.arange(len(start))
+    return (rows - np.maximum.accumulate(np.where(start, rows, 0))) / hz
+
+
+def _column(trips: Trips, name: str) -> NDArray[np.float64]:
+    return np.concatenate([trip.table[name].to_numpy().astype(float) for trip in trips])
+
+
+def _outside_names(rows: list[Rows], channels: tuple[str, ...]) -> NDArray[np.str_]:
+    """The first channel that left its training range, of each row."""
+    which = np.concatenate([row.which_outside for row in rows])
+    return np.where(which.any(1), np.asarray(channels)[which.argmax(1)], "")
+
+
+def _describe(arch: Any, features: FeatureMap) -> str:
+    return (
+        f"{arch.layers}x{arch.hidden} ({arch.head} head, {arch.road} road-load terms) on {', '.join(features.channels)}"
+    )
