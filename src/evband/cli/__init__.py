@@ -13,6 +13,7 @@ import typer
 
 from evband import __version__
 from evband.cli.convert import convert
+from evband.cli.evaluate import evaluate
 from evband.cli.inspect import inspect
 from evband.cli.simulate import simulate
 from evband.errors import EvbandError
@@ -20,6 +21,7 @@ from evband.errors import EvbandError
 COMMANDS: tuple[Callable[..., Any], ...] = (
     inspect,
     convert,
+    evaluate,
     simulate,
 )
 
