@@ -64,7 +64,7 @@ def whole_trip(
     path = (torch.tensor(r, dtype=torch.float64) @ p["road_w"].T).T.numpy() if "road_w" in p else 0.0
     if head == "quantile":
         path = path[:, None] if isinstance(path, np.ndarray) else path
-        return QuantileSet(Y_MEAN + Y_STD * (raw.numpy().transpose(0, 2, 1) + path))
+        return QuantileSet(Y_MEAN + Y_STD * (np.sort(raw.numpy().transpose(0, 2, 1), axis=1) + path))
     mu = Y_MEAN + Y_STD * (raw[..., 0].numpy() + path)
     s = Y_STD * (np.logaddexp(0, raw[..., 1].numpy()) + 1e-4)
     return GaussianMixture(mu, s) if head == "gaussian" else StudentMixture(mu, s, degrees(params))

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,7 +19,11 @@ from numpy.typing import ArrayLike, NDArray
 from evband.errors import SettingsError
 from evband.files import whole_file
 from evband.tick.engine import LEVELS, degrees_of_freedom
+from evband.tick.from_model import network_settings, speaking_params
 from evband.tick.packing import Params, Sizes
+
+if TYPE_CHECKING:
+    from evband.model import PowerModel
 
 _OPSET, _IR_VERSION = 18, 9  # read by ONNX Runtime since 1.14
 _Z95 = 1.6448536269514722
@@ -65,6 +69,21 @@ def ensemble_graph(
         facts["nu"] = degrees.tolist() if head == "t" else None
     outputs |= {"h_next": h_next, "c_next": c_next}
     return graph.model(_inputs(sizes), outputs, {**facts, **(metadata or {})})
+
+
+def model_graph(model: PowerModel) -> Any:
+    """The ONNX model of a fitted model; its metadata name the inputs in order, with shift and scale of each."""
+    features = model.feature_map_
+    metadata = {
+        "hz": features.hz,
+        "input_names": list(features.input_names),
+        "input_shift": np.asarray(features.x_shift).tolist(),
+        "input_scale": np.asarray(features.x_scale).tolist(),
+        "road_names": list(features.road_names) if model.architecture_.road else [],
+        "road_shift": np.asarray(features.r_shift).tolist() if model.architecture_.road else [],
+        "road_scale": np.asarray(features.r_scale).tolist() if model.architecture_.road else [],
+    }
+    return ensemble_graph(speaking_params(model), **network_settings(model), metadata=metadata)
 
 
 def _inputs(s: Sizes) -> dict[str, list[int | str]]:
@@ -116,12 +135,12 @@ def _mixture_head(
 def _quantile_head(
     graph: _Graph, raw: str, path: str | NDArray, levels: NDArray, target: tuple[float, float, float]
 ) -> dict[str, str]:
-    """As QuantileSet: averaged over members, sorted, mean by the quantile function with exponential tails."""
+    """Each member sorted, then averaged; the mean by the quantile function with exponential tails, as QuantileSet."""
     y_mean, y_std, stretch = target
-    q = graph("Add", raw, path)  # [members, vehicles, levels]
+    raw = graph("Add", raw, path)
+    q = graph("TopK", raw, np.array([len(levels)]), n=2, axis=-1, largest=0, sorted=1)[0]  # [members, vehicles, levels]
     average = graph("ReduceMean", q, [0], keepdims=0)  # [vehicles, levels]
-    ordered = graph("TopK", average, np.array([len(levels)]), n=2, axis=-1, largest=0, sorted=1)[0]
-    mean = graph("MatMul", ordered, mean_weights(levels)[:, None])  # [vehicles, 1]
+    mean = graph("MatMul", average, mean_weights(levels)[:, None])  # [vehicles, 1]
     medians = graph("MatMul", q, quantile_weights(levels, 0.5)[:, None])  # [members, vehicles, 1]
     apart = graph("Sub", medians, graph("ReduceMean", medians, [0], keepdims=1))
     spread = graph("Squeeze", graph("ReduceMean", graph("Mul", apart, apart), [0], keepdims=0), [-1])
@@ -130,9 +149,9 @@ def _quantile_head(
     unit = y_std * stretch
     return {
         "mean_kw": graph("Squeeze", centre, [-1]),
-        "aleatoric_kw": graph("Mul", graph("Squeeze", graph("MatMul", ordered, band[:, None]), [-1]), unit),
+        "aleatoric_kw": graph("Mul", graph("Squeeze", graph("MatMul", average, band[:, None]), [-1]), unit),
         "epistemic_kw": graph("Mul", graph("Sqrt", spread), unit),
-        "quantiles_kw": graph("Add", graph("Mul", graph("Sub", ordered, mean), unit), centre),
+        "quantiles_kw": graph("Add", graph("Mul", graph("Sub", average, mean), unit), centre),
     }
 
 

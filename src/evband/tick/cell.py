@@ -12,8 +12,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from evband.tick.compiling import compiled
 from evband.tick.simd import LANES, TILE, fma, gate_sums, load, maximum, minimum, prefetch, splat, store, total
 
 Array = np.ndarray
@@ -28,7 +28,7 @@ P0, P1, P2, P3, P4 = (np.float32(a) for a in _P)
 Q1, Q2, Q3, Q4 = (np.float32(a) for a in _Q[1:])
 
 
-@njit(cache=True)
+@compiled()
 def tanh_ratio(x: Vector) -> tuple[Vector, Vector]:
     """Numerator and denominator of tanh(x), undivided: the gates below share two divisions instead of five."""
     x = minimum(maximum(x, splat(-BOUND)), splat(BOUND))
@@ -38,7 +38,7 @@ def tanh_ratio(x: Vector) -> tuple[Vector, Vector]:
     return x * p, q
 
 
-@njit(cache=True)
+@compiled()
 def gates(i: Vector, f: Vector, g: Vector, o: Vector, c: Vector) -> tuple[Vector, Vector]:
     """New h and c of a block from its gate sums; i, f and o come halved."""
     ni, di = tanh_ratio(i)
@@ -51,7 +51,7 @@ def gates(i: Vector, f: Vector, g: Vector, o: Vector, c: Vector) -> tuple[Vector
     return splat(HALF) * (do + no) * nc / (do * dc), c
 
 
-@njit(cache=True)
+@compiled()
 def layer(
     shape: tuple[int, int, int, int],  # inputs, hidden, padded hidden, vehicles in this tile
     weights: Array,  # flat [..., block, inputs + hidden, 4, LANES], this layer at `w`
@@ -90,7 +90,7 @@ def layer(
             v += n
 
 
-@njit(cache=True)
+@compiled()
 def member_step(
     sizes: tuple[int, int, int, int, int],  # features, hidden, padded hidden, layers, outputs
     weights: Array,

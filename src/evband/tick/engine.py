@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from evband.errors import SettingsError
 from evband.tick.cell import member_step
+from evband.tick.compiling import compiled
 from evband.tick.mixture import member_quantiles, mixture_row, quantile_row, tail_cubics
 from evband.tick.packing import Params, Sizes, aligned, pack
 from evband.tick.simd import LANES, TILE
@@ -22,7 +22,7 @@ LEVELS = np.arange(1, 20) / 20  # of a quantile head, 0.05 .. 0.95
 GROUP = 8 * TILE  # vehicles that pass through a member together: its weights are read once for all of them
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def take(row: NDArray[np.float32], into: NDArray[np.float32]) -> bool:
     """Copy a row; whether all of it is finite."""
     sane = True
@@ -32,7 +32,7 @@ def take(row: NDArray[np.float32], into: NDArray[np.float32]) -> bool:
     return sane
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def advance(
     sizes: tuple[int, int, int, int, int],  # features, hidden, padded, layers, outputs
     network: tuple[NDArray, NDArray, NDArray, NDArray, NDArray],  # weights, biases, head weights, head bias, road

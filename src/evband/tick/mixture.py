@@ -10,11 +10,11 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 from scipy.special import ndtri, stdtr, stdtrit
 
 from evband.mixture_kernels import standard_logpdf
+from evband.tick.compiling import compiled
 
 Array = NDArray[np.float64]
 WIDTH = 2.0
@@ -40,7 +40,7 @@ def member_quantiles(nu: Array, level: float) -> Array:
     return np.where(np.isinf(nu), ndtri(ends), stdtrit(np.where(np.isinf(nu), 3.0, nu), ends))
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "arcp", "reassoc", "nsz"})
+@compiled(error_model="numpy", fastmath={"contract", "arcp", "reassoc", "nsz"})
 def survival(q: float, mu: Array, inverse: Array, cubics: Array) -> tuple[float, float]:
     """Upper tail and density of the mixture at q, both times the number of members; inverse = 1 / s."""
     tail = density = 0.0
@@ -58,7 +58,7 @@ def survival(q: float, mu: Array, inverse: Array, cubics: Array) -> tuple[float,
     return tail, density * (WIDTH * CELLS)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled(error_model="numpy")
 def quantile(
     above: float, guess: float, smallest: float, mu: Array, s: Array, inverse: Array, standard: Array, cubics: Array
 ) -> float:
@@ -83,7 +83,7 @@ def quantile(
     return q
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled(error_model="numpy")
 def mixture_row(
     target: Array,  # [4] mean and std of the target in kW, stretch, probability over the upper end
     mu: Array,  # [members] standardised location in, kW out
@@ -121,11 +121,12 @@ def mixture_row(
         out[1 + end] = mean + k * (q - mean)
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def quantile_row(target: Array, raw: Array, levels: Array, average: Array, median: Array, out: Array) -> None:
-    """One row of a quantile head, as QuantileSet defines it: averaged over members, sorted, linear between levels.
+    """One row of a quantile head as ``predict`` has it: each member sorted, then averaged; linear between levels.
 
-    raw [members, levels] is standardised; median [members] receives each member's own in kW; average is scratch.
+    raw [members, levels] comes standardised and leaves sorted; median [members] receives each member's own in kW;
+    average is scratch.
     """
     members, count = raw.shape
     average = average[:count]
@@ -133,18 +134,13 @@ def quantile_row(target: Array, raw: Array, levels: Array, average: Array, media
         average[j] = 0.0
     centre = spread = 0.0
     for m in range(members):
+        _sort(raw[m])
         median[m] = target[0] + target[1] * _between(levels, raw[m], 0.5)
         centre += median[m] / members
         for j in range(count):
-            average[j] += raw[m, j] / members
+            average[j] += (target[0] + target[1] * raw[m, j]) / members
     for m in range(members):
         spread += (median[m] - centre) ** 2 / members
-    for j in range(count):  # insertion sort: a handful of levels, mostly in order
-        held, i = target[0] + target[1] * average[j], j
-        while i > 0 and average[i - 1] > held:
-            average[i] = average[i - 1]
-            i -= 1
-        average[i] = held
     first, last = levels[0], 1.0 - levels[-1]
     lower = max(average[1] - average[0], 1e-9) / math.log(levels[1] / first)
     upper = max(average[-1] - average[-2], 1e-9) / math.log((1.0 - levels[-2]) / last)
@@ -157,20 +153,31 @@ def quantile_row(target: Array, raw: Array, levels: Array, average: Array, media
     out[2] = mean + target[2] * (_quantile(levels, average, lower, upper, 1.0 - target[3]) - mean)
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _quantile(levels: Array, q: Array, lower: float, upper: float, p: float) -> float:
     """Linear between levels, exponential tails beyond."""
     if p < levels[0]:
         return float(q[0] + lower * math.log(p / levels[0]))
     if p > levels[-1]:
         return float(q[-1] - upper * math.log((1.0 - p) / (1.0 - levels[-1])))
-    return _between(levels, q, p)
+    return float(_between(levels, q, p))
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _between(levels: Array, q: Array, p: float) -> float:
     j = 0
     while j < len(levels) - 2 and levels[j + 1] <= p:
         j += 1
     share = (p - levels[j]) / (levels[j + 1] - levels[j])
     return float((1.0 - share) * q[j] + share * q[j + 1])
+
+
+@compiled()
+def _sort(values: Array) -> None:
+    """Insertion sort: a handful of numbers, mostly in order."""
+    for j in range(1, len(values)):
+        held, i = values[j], j
+        while i > 0 and values[i - 1] > held:
+            values[i] = values[i - 1]
+            i -= 1
+        values[i] = held
