@@ -15,12 +15,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from evband.errors import TripsError
+from evband.errors import SettingsError, TripsError
 from evband.network.anchors import Prior, make_prior
 from evband.network.architecture import Architecture
 from evband.settings import Settings
-from evband.training.checkpoint import Checkpoint
-from evband.training.loop import Data, Member, Progress, Trainer, run
+from evband.training.checkpoint import Checkpoint, CheckpointMismatch
+from evband.training.loop import Data, Member, Progress, Trainer, run, steps_for
+from evband.training.windows import find_segments
 
 FOLDS = 5
 RIDGE = 1e-5
@@ -95,7 +96,7 @@ def members_of(job: Job, settings: Settings, prior_mean: Tensor | None = None) -
     on everything (number 0), and one a fold beside it for calibration.
     """
     arch, trips = job.architecture(settings), np.unique(job.data.trip)
-    crossed = job.folds > 1 and (settings.early_stop or settings.calibrate)
+    crossed = _crossed(job, settings)
     if settings.kind == "dropout":
         left_out = [-1, *range(job.folds)] if crossed else [-1]
     else:
@@ -137,24 +138,42 @@ def train(
     """Train every member of the job; returns ``theta [networks, parameters]`` and a summary."""
     check_rows(job, settings)
     members = members_of(job, settings, prior_mean)
-    trainer = Trainer(job.architecture(settings), job.data, members, settings.training(), device)
+    trainer = Trainer(
+        job.architecture(settings), job.data, members, settings.training(), device, steps_of(job, settings)
+    )
     if checkpoint is not None:
-        checkpoint.restore(trainer)
-    theta = run(trainer, progress, checkpoint.save if checkpoint is not None else None)
+        try:
+            checkpoint.restore(trainer)
+        except CheckpointMismatch as problem:
+            raise SettingsError(str(problem)) from None
+    theta = run(trainer, progress, checkpoint)
     best = trainer.state.best_score.cpu().numpy()
     summary = {
         "epochs_run": trainer.state.epoch,
         "steps_per_epoch": trainer.steps,
         "restarts": {str(k): v for k, v in trainer.state.restarts.items()},
         "held_out_log_score": float(np.mean(best)) if np.isfinite(best).all() else None,
-        "history": [[e, loss, None if np.isnan(score) else score] for e, loss, score in trainer.state.history],
+        "history": [[e, loss, score if np.isfinite(score) else None] for e, loss, score in trainer.state.history],
     }
     return theta, summary
 
 
-def resolve_device(device: str) -> str:
-    from evband.errors import SettingsError
+def steps_of(job: Job, settings: Settings) -> int:
+    """Batches an epoch, the same for every member whichever others train beside it: enough for each choice of left-out fold."""
+    segments = find_segments(job.data.start, job.data.trip)
+    trips, training = np.unique(job.data.trip), settings.training()
+    kept = [trips[job.fold[trips] != fold] for fold in range(job.folds)] if _crossed(job, settings) else [trips]
+    if settings.kind == "dropout":
+        kept.append(trips)
+    return max(steps_for(segments.of_trips(some), training) for some in kept)
 
+
+def _crossed(job: Job, settings: Settings) -> bool:
+    """Whether members leave out a fold each."""
+    return job.folds > 1 and (settings.early_stop or settings.calibrate)
+
+
+def resolve_device(device: str) -> str:
     if device not in ("auto", "cpu", "cuda"):
         raise SettingsError(f"device {device!r} is not one of auto, cpu, cuda")
     available = torch.cuda.is_available()

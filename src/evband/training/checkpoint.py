@@ -1,7 +1,8 @@
 """Checkpoints: a run killed at any moment goes on to the same end result.
 
 All random numbers are drawn from (seed, member, purpose, epoch), so the weights, the optimiser's moments and the
-epoch are all there is to keep. A checkpoint is an npz of plain arrays, written beside its name and then renamed.
+epoch are all there is to keep. A checkpoint is an npz of plain arrays, written beside its name and then renamed. It
+is taken at the end of an epoch only: weights in the middle of one belong to no epoch that a run could go on from.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from evband.training.loop import Trainer
 
@@ -25,25 +27,31 @@ class CheckpointMismatch(ValueError):
 
 
 class Checkpoint:
-    """One file; saved at most every few seconds, and at once when a run ends or is interrupted."""
+    """One file; written at most every few seconds, and at once when a run ends or is interrupted."""
 
     def __init__(self, path: Path, resume: bool, every_s: float = 5.0):
         self.path, self.resume, self.every_s = path, resume, every_s
-        self._saved = time.monotonic()
+        self._written = time.monotonic()
+        self._last: dict[str, NDArray] | None = None  # the last finished epoch, not yet on disk
+        self._fingerprint: str | None = None
 
     def fingerprint(self, trainer: Trainer) -> str:
         """What must be equal for a run to go on: settings, architecture, data, members."""
+        if self._fingerprint is None:
+            self._fingerprint = self._digest(trainer)
+        return self._fingerprint
+
+    def _digest(self, trainer: Trainer) -> str:
         digest = hashlib.sha256(json.dumps([asdict(trainer.settings), asdict(trainer.arch)]).encode())
         for member in trainer.members:
             digest.update(np.array([member.number, member.beta, member.temperature]).tobytes())
             digest.update(member.train.tobytes() + member.held_out.tobytes())
-        for tensor in (trainer.rows.x, trainer.rows.y, trainer.anchor):
+        for tensor in (trainer.rows.x, trainer.rows.r, trainer.rows.y, trainer.anchor):
             digest.update(tensor.cpu().numpy().tobytes())
         return digest.hexdigest()
 
-    def save(self, trainer: Trainer, now: bool) -> None:
-        if not now and time.monotonic() - self._saved < self.every_s:
-            return
+    def save(self, trainer: Trainer) -> None:
+        """Keep the epoch that has just ended; it goes to disk now or with the next `flush`."""
         state = trainer.state
         arrays = {
             "theta": trainer.theta.detach(),
@@ -59,16 +67,18 @@ class Checkpoint:
             "restarts": state.restarts,
             "history": state.history,
         }
+        self._last = {k: np.array(v.cpu().numpy()) for k, v in arrays.items()} | {"meta": np.array(json.dumps(meta))}
+        if time.monotonic() - self._written >= self.every_s:
+            self.flush()
+
+    def flush(self) -> None:
+        if self._last is None:
+            return
         temporary = self.path.with_name(self.path.name + ".part")
         with temporary.open("wb") as file:
-            np.savez(
-                file,
-                allow_pickle=False,
-                meta=np.array(json.dumps(meta)),
-                **{k: v.cpu().numpy() for k, v in arrays.items()},
-            )
+            np.savez(file, allow_pickle=False, **self._last)
         os.replace(temporary, self.path)
-        self._saved = time.monotonic()
+        self._written, self._last = time.monotonic(), None
 
     def restore(self, trainer: Trainer) -> bool:
         """Put the trainer where the checkpoint stands; False if there is none or it is not asked for."""
@@ -98,4 +108,6 @@ class Checkpoint:
         return True
 
     def remove(self) -> None:
+        """The run is over and its result is kept elsewhere."""
         self.path.unlink(missing_ok=True)
+        self.path.with_name(self.path.name + ".part").unlink(missing_ok=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 import torch
@@ -78,7 +79,13 @@ class Trainer:
     """Holds the tensors of a run; ``epoch`` advances it by one pass over the data."""
 
     def __init__(
-        self, arch: Architecture, data: Data, members: list[Member], settings: TrainingSettings, device: str = "cpu"
+        self,
+        arch: Architecture,
+        data: Data,
+        members: list[Member],
+        settings: TrainingSettings,
+        device: str = "cpu",
+        steps: int | None = None,  # of an epoch; by default as many as the member with most windows needs
     ):
         self.arch, self.settings, self.members, self.device = arch, settings, members, torch.device(device)
         known = np.isfinite(data.y)
@@ -92,8 +99,7 @@ class Trainer:
         segments = find_segments(data.start, data.trip)
         self.train_segments = [segments.of_trips(m.train) for m in members]
         self.held_segments = [segments.of_trips(m.held_out) for m in members]
-        window, burn_in = settings.window, settings.burn_in
-        self.steps = -(-max(most_windows(s, window, burn_in) for s in self.train_segments) // settings.batch)
+        self.steps = steps or max(steps_for(s, settings) for s in self.train_segments)
         self.variance = torch.stack([m.prior.variance for m in members]).to(self.device)
         self.anchor = self._draw(ANCHOR)
         self.terms = self._terms(data, known)
@@ -170,7 +176,7 @@ class Trainer:
         self.broken |= bad.squeeze(1)
         grad.mul_((self.settings.clip / norm.clamp(min=1e-12)).clamp(max=1.0))
         grad.copy_(torch.where(bad, 0.0, grad))
-        self._loss_sum += torch.nan_to_num(loss.detach())
+        self._loss_sum += torch.nan_to_num(loss.detach(), nan=0.0, posinf=0.0, neginf=0.0)
         self.optimiser.step()
 
     def epoch(self) -> float:
@@ -281,32 +287,43 @@ class Trainer:
         return torch.where(has_best, self.state.best, self.theta.detach()).cpu()
 
 
+def steps_for(segments: Segments, settings: TrainingSettings) -> int:
+    """Batches that any random cut of these segments fits in."""
+    return -(-most_windows(segments, settings.window, settings.burn_in) // settings.batch)
+
+
+class Keeper(Protocol):
+    """Where a run is kept (`evband.training.checkpoint.Checkpoint`)."""
+
+    def save(self, trainer: Trainer) -> None:
+        """An epoch has ended."""
+
+    def flush(self) -> None:
+        """The run ends or is interrupted: whatever epoch was saved last must be on disk."""
+
+
 def run(
     trainer: Trainer,
     progress: Callable[[Progress], None] | None = None,
-    checkpoint: Callable[[Trainer, bool], None] | None = None,  # (trainer, whether it must save now)
+    checkpoint: Keeper | None = None,
 ) -> Tensor:
     """Train to the end (or on from where the trainer stands) and return the members' weights."""
     s, state, began = trainer.settings, trainer.state, time.monotonic()
     first = state.epoch
     every = max(1, s.epochs // s.checks)
-    score = None
+    score = state.history[-1][2] if state.history and not np.isnan(state.history[-1][2]) else None
     try:
         while state.epoch < s.epochs and not trainer.done():
             loss = trainer.epoch()
             if state.epoch % every == 0 or state.epoch == s.epochs:
                 score = trainer.check()
             state.history.append((state.epoch, loss, float("nan") if score is None else score))
+            if checkpoint:
+                checkpoint.save(trainer)
             if progress:
                 left = (time.monotonic() - began) / (state.epoch - first) * (s.epochs - state.epoch)
                 progress(Progress(state.epoch, s.epochs, loss, score, left))
-            if checkpoint:
-                checkpoint(trainer, state.epoch == s.epochs)
-    except KeyboardInterrupt:
-        if checkpoint and state.epoch > first:
-            checkpoint(trainer, True)
-        raise
+    finally:
+        if checkpoint:
+            checkpoint.flush()
     return trainer.weights()
-
-
-__all__ = ["Data", "Member", "Progress", "Segments", "Trainer", "run"]
