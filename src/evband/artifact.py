@@ -61,19 +61,22 @@ def load(path: Path) -> PowerModel:
     try:
         meta = _meta(data)
         settings = _settings(meta["settings"])
-        features = FeatureMap.from_dict(meta["features"])
+        features = _features(meta["features"])
         arch = settings.architecture(len(features.input_names), len(features.road_names))
-        theta = _weights(data, arch.shapes, int(meta["networks"]))
+        theta = _weights(data, arch.shapes, _networks(meta["networks"], settings))
         model = PowerModel(method=settings.method)
         model.settings_, model.feature_map_, model.theta_ = settings, features, theta
         model.stretch_, model.calibration_ = _positive(meta["stretch"]), str(meta["calibration"])
         model.energy_, model.summary_ = meta["energy"], dict(meta["summary"])
         model.fingerprints_ = [str(f) for f in meta["fingerprints"]]
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError, SafetensorError, EvbandError) as problem:
-        if isinstance(problem, ArtifactError):
-            raise ArtifactError(f"{path}: {problem}") from None
+    except ArtifactError as problem:
+        raise ArtifactError(f"{path}: {problem}") from None
+    except (*_DAMAGE, SafetensorError, EvbandError) as problem:
         raise ArtifactError(f"{path} is not a whole .evband file ({problem}); fit or copy it again") from None
     return model
+
+
+_DAMAGE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError, MemoryError)
 
 
 def _read(path: Path) -> bytes:
@@ -91,13 +94,20 @@ def _meta(data: bytes) -> dict[str, Any]:
     header = int.from_bytes(data[:8], "little") if len(data) >= 8 else 0
     if not 2 <= header <= min(MOST_HEADER, len(data) - 8):
         raise ArtifactError("this is not a .evband file, or it was cut short; fit or copy it again")
-    text = json.loads(data[8 : 8 + header])["__metadata__"]["evband"]
-    meta = json.loads(text)
+    text = _json(data[8 : 8 + header])["__metadata__"]["evband"]
+    meta = _json(text)
     if meta["version"] != VERSION:
         raise ArtifactError(
             f"it has format version {meta['version']}, this evband reads {VERSION}; install the evband that wrote it"
         )
     return dict(meta)
+
+
+def _json(text: bytes | str) -> Any:
+    def refuse(constant: str) -> None:
+        raise ArtifactError(f"it holds {constant} where a number belongs; fit it again")
+
+    return json.loads(text, parse_constant=refuse)
 
 
 def _settings(saved: dict[str, Any]) -> Settings:
@@ -106,6 +116,24 @@ def _settings(saved: dict[str, Any]) -> Settings:
     if unknown:
         raise ArtifactError(f"it has settings this evband does not know ({', '.join(sorted(unknown))}); update evband")
     return resolve("default", **saved)
+
+
+def _features(saved: dict[str, Any]) -> FeatureMap:
+    """The feature map, once it has shown on its own typical values that it can make a row."""
+    features = FeatureMap.from_dict(saved)
+    x, r = features._rows(dict(zip(features.channels, features.typical.tolist(), strict=True)))
+    good = x.shape == (len(features.input_names),) and r.shape == (len(features.road_names),)
+    if not (good and np.isfinite(x).all() and np.isfinite(r).all() and math.isfinite(features.y_mean)):
+        raise ArtifactError("its features are damaged; fit it again")
+    return features
+
+
+def _networks(saved: Any, settings: Settings) -> int:
+    """How many networks there are: one a member, or those of a dropout method."""
+    right = saved >= 1 if settings.kind == "dropout" else saved == settings.members
+    if not (isinstance(saved, int) and right):
+        raise ArtifactError("it does not hold as many networks as its settings name; fit it again")
+    return saved
 
 
 def _weights(data: bytes, shapes: dict[str, tuple[int, ...]], networks: int) -> torch.Tensor:

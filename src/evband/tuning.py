@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from scipy.special import beta as beta_function
 from scipy.special import gammaln, ndtr, stdtr
 
+from evband.errors import TripsError
 from evband.job import Job, check_rows, members_of
 from evband.network.predict import Prediction, predict
 from evband.settings import Settings
@@ -38,6 +39,10 @@ def tune(
     say: Callable[[str], None] | None = None,
 ) -> Choice:
     """The candidate with the lowest CRPS on trips left out; ties go to the earlier one."""
+    if any(job.folds < 2 for job in variants.values()):
+        raise TripsError(
+            "--tune needs at least two different trips, one to fit and one to score; give more or leave it out"
+        )
     tried: list[dict[str, Any]] = []
     for hinges, job in variants.items():
         check_rows(job, settings)
@@ -55,7 +60,9 @@ def _score(job: Job, settings: Settings, device: str) -> list[dict[str, float]]:
     """CRPS of every (beta, temperature), from one training run."""
     one_a_fold = replace(settings, members=job.folds, early_stop=True)
     members = members_of(job, one_a_fold)[-job.folds :]  # a dropout method's first network left nothing out
-    combinations = list(product((settings.beta,) if settings.head == "quantile" else BETAS, TEMPERATURES))
+    betas = (settings.beta,) if settings.head == "quantile" else BETAS  # quantiles have no scale to weight by
+    temperatures = (0.0,) if settings.kind == "ensemble" else TEMPERATURES  # nor a plain ensemble anchors
+    combinations = list(product(betas, temperatures))
     stacked = [replace(m, beta=beta, temperature=temperature) for beta, temperature in combinations for m in members]
     trainer = Trainer(job.architecture(settings), job.data, stacked, settings.training(), device)
     theta = run(trainer).to(device)
