@@ -202,7 +202,7 @@ def test_wide_in_other_dresses(text):
 @pytest.mark.parametrize(
     ("rows", "words"),
     [
-        ([(1, "Vehicel sped", 5, "km/h"), (2, "Odometer", 5, "km")], ["no speed", "'Odometer (km)'", "nearest is 'Vehicel sped (km/h)'"]),
+        ([(1, "Vehicel sped", 5, "km/h"), (2, "Odometer", 5, "km")], ["no speed", "'Odometer'", "nearest is 'Vehicel sped'"]),
         ([(1, "Vehicle speed", 5, "furlong/h")], ["'furlong/h'", "unknown", "km/h"]),
         ([(1, "Vehicle speed", 5, "")], ["no unit"]),
         ([(1, "Vehicle speed", "", "km/h"), (2, "Vehicle speed", "-", "km/h")], ["all values", "missing"]),

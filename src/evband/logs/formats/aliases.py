@@ -105,3 +105,8 @@ def table(extra: Mapping[str, Sequence[str]]) -> dict[str, Alias]:
         else:
             aliases[channel] = Alias({**old.names, **own}, old.words, old.exclude, old.last, old.low, old.high)
     return aliases
+
+
+def claims_any(name: str, aliases: Mapping[str, Alias]) -> bool:
+    """Whether a name, whatever its unit, may mean any channel."""
+    return any(alias.rank(plain(name)) is not None for alias in aliases.values())
