@@ -15,6 +15,7 @@ from typing import Any
 import narwhals.stable.v1 as nw
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from evband.channels import VALUES, require
 from evband.errors import LogError, SettingsError
@@ -85,7 +86,7 @@ def _table(series: Mapping[str, Series]) -> pl.DataFrame:
     """Channels read at instants of their own, as one table over all instants; null where a channel has no reading."""
     times = [s[0] for s in series.values()]
     shared = all(t is times[0] or np.array_equal(t, times[0]) for t in times) and bool(np.all(np.diff(times[0]) > 0))
-    instants = times[0] if shared else np.unique(np.concatenate(times))
+    instants = times[0] if shared else _union(times)
     columns = {"time_s": pl.Series(instants, dtype=pl.Float64)}
     for name in VALUES:
         if name in series:
@@ -96,6 +97,13 @@ def _table(series: Mapping[str, Series]) -> pl.DataFrame:
                 value = spread
             columns[name] = pl.Series(value, dtype=pl.Float64).fill_nan(None)
     return pl.DataFrame(columns)
+
+
+def _union(times: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+    """All distinct instants in order. A stable sort merges runs that are sorted already, far faster than `np.unique`."""
+    joined = np.concatenate(times)
+    joined.sort(kind="stable")
+    return joined[np.append(True, np.diff(joined) > 0)]
 
 
 def _all_readings(source: Any, options: ReadOptions) -> Iterable[tuple[str, Readings]]:
