@@ -21,6 +21,7 @@ from evband.features import FeatureMap
 from evband.features import Sequence as Rows
 from evband.job import Job
 from evband.network.anchors import DROPOUT, stream
+from evband.network.heads import as_members
 from evband.network.predict import Prediction, predict
 from evband.training.loop import Data, Progress
 from evband.trips import Trip, Trips
@@ -187,6 +188,8 @@ class PowerModel(BaseEstimator):  # type: ignore[misc]
             for name, value in self.get_params(deep=False).items()
             if name not in ("preset", "tune", "device", "prior")
         }
+        if self.method == "distilled":
+            raise SettingsError("a distilled model is not fitted; fit another method and collapse it (evband collapse)")
         if isinstance(self.prior, str):
             chosen["prior"] = self.prior
         return presets.resolve(self.preset, **chosen)
@@ -265,8 +268,9 @@ class PowerModel(BaseEstimator):  # type: ignore[misc]
 
     @property
     def params_(self) -> dict[str, NDArray[np.float32]]:
-        """Named weights ``[members, ...]`` of the members that speak."""
-        return {k: v.contiguous().numpy() for k, v in self.architecture_.unpack(self.theta_[self._networks()]).items()}
+        """Named weights ``[members, ...]`` of the members that speak; a distilled network as the two that it stands for."""
+        weights = self.architecture_.unpack(self.theta_[self._networks()])
+        return {k: v.contiguous().numpy() for k, v in as_members(self.architecture_, weights).items()}
 
     # Files ----------------------------------------------------------------------------------------------------------
 

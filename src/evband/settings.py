@@ -16,6 +16,7 @@ METHODS = {  # method -> (head, how members come about)
     "quantile-dropout": ("quantile", "dropout"),
     "t-ensemble": ("t", "ensemble"),
     "gaussian-anchor": ("gaussian", "anchor"),
+    "distilled": ("distilled", "distilled"),  # never fitted: `evband collapse` makes it of a fitted model
 }
 
 

@@ -16,7 +16,7 @@ from evband.network.lstm import LayerWeights
 
 QUANTILE_LEVELS = tuple(round(0.05 * k, 2) for k in range(1, 20))
 PUBLISHED_LEVELS = (0.1, 0.5, 0.9)  # the paper's three, an 80 % band
-HEADS = ("t", "gaussian", "quantile")
+HEADS = ("t", "gaussian", "quantile", "distilled")
 
 
 @dataclass(frozen=True)
@@ -42,9 +42,17 @@ class Architecture:
         if self.nu_min <= 2 or (self.nu is not None and self.nu <= 2):
             raise ValueError("degrees of freedom at or under 2 have no variance; choose nu_min and nu above 2")
 
+        if self.head == "distilled" and self.nu is None:
+            raise ValueError("a distilled network has the degrees of freedom that it was given; set nu")
+
     @property
     def outputs(self) -> int:
-        return len(self.levels) if self.head == "quantile" else 2
+        return {"quantile": len(self.levels), "distilled": 3}.get(self.head, 2)
+
+    @property
+    def voices(self) -> int:
+        """Components that one network adds to the mixture: a distilled one speaks for two, at mean -+ epistemic."""
+        return 2 if self.head == "distilled" else 1
 
     @cached_property
     def shapes(self) -> dict[str, tuple[int, ...]]:

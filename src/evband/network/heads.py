@@ -21,7 +21,7 @@ SCALE_FLOOR = 1e-4
 class Output:
     """Location and scale of each row (t, Gaussian), or its quantiles."""
 
-    mu: Tensor  # [members, ...]: the location; of a quantile head, the median
+    mu: Tensor  # [members, ...]: the location; of a quantile head, the median; of a distilled one [2 members, ...]
     scale: Tensor | None  # [members, ...]
     nu: Tensor | None  # [members]
     quantiles: Tensor | None  # [members, ..., levels], unsorted as trained
@@ -40,12 +40,32 @@ def apply_head(arch: Architecture, weights: dict[str, Tensor], h: Tensor, r: Ten
     if arch.head == "quantile":
         quantiles = raw + (road.unsqueeze(-1) if arch.road else road)
         return Output(quantiles[..., len(arch.levels) // 2], None, None, quantiles)
-    scale = softplus(raw[..., 1]) + SCALE_FLOOR
-    return Output(raw[..., 0] + road, scale, degrees_of_freedom(arch, weights), None)
+    mu, scale, nu = raw[..., 0] + road, softplus(raw[..., 1]) + SCALE_FLOOR, degrees_of_freedom(arch, weights)
+    if arch.head == "distilled":
+        epistemic = raw[..., 2]
+        return Output(torch.cat([mu - epistemic, mu + epistemic]), torch.cat([scale, scale]), nu, None)
+    return Output(mu, scale, nu, None)
+
+
+def as_members(arch: Architecture, weights: dict[str, Tensor]) -> dict[str, Tensor]:
+    """A distilled network as two members of the Student-t head, the same to the last digit but for rounding.
+
+    Its epistemic part is linear in the hidden state, so ``mean -+ epistemic`` are two linear heads on the same LSTM;
+    whatever runs a Student-t ensemble (ticks, ONNX) can then run it.
+    """
+    if arch.head != "distilled":
+        return weights
+    pair = {name: torch.cat([value, value]) for name, value in weights.items()}
+    for name in ("head_w", "head_b"):
+        location, scale, epistemic = weights[name].unbind(1)
+        pair[name] = torch.cat([torch.stack([location + side * epistemic, scale], 1) for side in (-1, 1)])
+    return pair
 
 
 def degrees_of_freedom(arch: Architecture, weights: dict[str, Tensor]) -> Tensor | None:
     """One scalar a member: ``nu_min + softplus(nu_raw)``, or the fixed value."""
+    if arch.head == "distilled":
+        return torch.full_like(weights["head_b"][:, 0], arch.nu or torch.nan).repeat(2)
     if arch.head != "t":
         return None
     if arch.nu is not None:

@@ -40,7 +40,7 @@ def predict(
     generators: list[np.random.Generator] | None = None,  # one a member, for its locked masks
 ) -> Prediction:
     """Run all members over all rows. With dropout each sequence keeps its masks from its first step to its last."""
-    members, rows = len(theta), len(x)
+    members, rows = len(theta) * arch.voices, len(x)
     mu = np.empty((members, rows), np.float32)
     scale = None if arch.head == "quantile" else np.empty((members, rows), np.float32)
     quantiles = np.empty((members, len(arch.levels), rows), np.float32) if arch.head == "quantile" else None

@@ -24,7 +24,7 @@ def network_settings(model: PowerModel) -> dict[str, Any]:
     """Head, target scale and stretch."""
     arch, features = model.architecture_, model.feature_map_
     return {
-        "head": arch.head,
+        "head": "t" if arch.head == "distilled" else arch.head,  # params_ gives its two members
         "y_mean": features.y_mean,
         "y_std": features.y_std,
         "nu_min": arch.nu_min,

@@ -1,0 +1,240 @@
+"""One network in place of the ensemble: distillation, or the average of the weights.
+
+Distillation teaches one network the mixture's mean, aleatoric and epistemic deviation of every row, read off in one
+pass. It then speaks as two Student-t's at ``mean -+ epistemic`` with the scale that the aleatoric part asks for, so
+mean, both parts, bands and scores follow as for any ensemble. Its epistemic part is a regression on inputs it has
+seen: to show it some that the car has not met, the ensemble is also asked about drives whose channels are scaled by
+random factors. Further away it need not rise, where an ensemble's does; keep the ensemble where that matters.
+
+Averaging weights is meaningless in general, since hidden units of members with anchors of their own are permuted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+import polars as pl
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from evband.bands import Bands
+from evband.errors import SettingsError, TripsError
+from evband.features import Sequence as Rows
+from evband.model import PowerModel
+from evband.network.anchors import START, WINDOWS, draw, make_prior, stream
+from evband.network.architecture import Architecture
+from evband.network.forward import forward
+from evband.training import objective
+from evband.training.settings import TrainingSettings, learning_rate
+from evband.training.windows import Segments, cut, epoch_batches, find_segments, most_windows
+from evband.trips import Trip, Trips
+
+EPOCHS = 150
+PERTURBATION = 0.3  # standard deviation of the logarithm of each channel's factor
+NEARLY_GAUSSIAN = 1000.0  # degrees of freedom of a student whose teacher is no Student-t
+FLOOR = 1e-3  # of deviations, in standardised units
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """What the ensemble says of every row, in standardised units."""
+
+    x: Tensor  # [rows, inputs]
+    r: Tensor  # [rows, road]
+    mean: Tensor  # [rows]
+    aleatoric: Tensor  # [rows]
+    epistemic: Tensor  # [rows]
+    segments: Segments
+
+
+def distill(
+    model: PowerModel,
+    trips: Trips,
+    *,
+    epochs: int = EPOCHS,
+    hidden: int | None = None,  # units a layer; by default twice the members'
+    seed: int = 0,
+    progress: Callable[[int, int, float], None] | None = None,  # (epoch, epochs, loss)
+) -> PowerModel:
+    """One network that gives the ensemble's mean, aleatoric and epistemic part, taught on these trips (power is not needed)."""
+    if model.settings_.head == "distilled":
+        raise SettingsError("this model is distilled already; collapse the ensemble that it was made of")
+    trips = trips.on_grid(model.settings_.hz)
+    lesson = _lesson(model, [*trips, *_perturbed(model, trips, seed)])
+    units = hidden or min(128, 2 * model.settings_.hidden)
+    settings = replace(
+        model.settings_, method="distilled", members=1, hidden=units, nu=_degrees(model), seed=seed, calibrate=False
+    )
+    arch = settings.architecture(lesson.x.shape[1], lesson.r.shape[1])
+    theta = _teach(
+        arch, _start(arch, model, lesson, seed), lesson, TrainingSettings(epochs=epochs, seed=seed), progress
+    )
+    student = _sibling(model, "distilled")
+    student.settings_, student.theta_ = settings, theta
+    student.stretch_ = 1.0
+    student.calibration_ = f"taught the ensemble's calibrated bands ({model.calibration_})"
+    student.summary_ = {
+        **model.summary_,
+        "collapsed": {"how": "distill", "members": _members(model), "trips": len(trips)},
+    }
+    return student
+
+
+def average(model: PowerModel) -> PowerModel:
+    """One network with the members' mean weights. Measure what it costs (`cost`) before any use."""
+    if model.settings_.kind in ("dropout", "distilled"):
+        raise SettingsError(f"a {model.settings_.method} model has one network only; there is nothing to average")
+    one = _sibling(model, model.settings_.method)
+    one.settings_, one.theta_ = replace(model.settings_, members=1), model.theta_.mean(0, keepdim=True)
+    one.stretch_, one.calibration_ = model.stretch_, f"of the ensemble, not of this average ({model.calibration_})"
+    one.summary_ = {**model.summary_, "collapsed": {"how": "average", "members": _members(model)}}
+    return one
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What collapsing cost on some trips."""
+
+    crps_kw: tuple[float, float] | None  # ensemble, collapsed; None without measured power
+    mean_kw: float  # root mean square difference of the means
+    epistemic_rank: float  # Spearman correlation of the epistemic parts
+
+    def __str__(self) -> str:
+        moved = (
+            f"means differ by {self.mean_kw:.3f} kW, rank correlation of the epistemic parts {self.epistemic_rank:.2f}"
+        )
+        if self.crps_kw is None:
+            return f"{moved}; the trips have no measured power to score"
+        before, after = self.crps_kw
+        return f"CRPS {before:.3f} -> {after:.3f} kW ({100 * (after / before - 1):+.1f} %), {moved}"
+
+
+def cost(before: Bands, after: Bands) -> Cost:
+    """Compare the ensemble's bands with those of the collapsed model, on the same trips; warm-up rows are left out."""
+    from scipy.stats import spearmanr
+
+    rows = ~before.warmup
+    a, b = before.rows(rows), after.rows(rows)
+    varied = len(a) > 2 and np.ptp(a.epistemic) > 0 and np.ptp(b.epistemic) > 0
+    rank = float(spearmanr(a.epistemic, b.epistemic).statistic) if varied else float("nan")
+    known = np.isfinite(a.power_kw) if a.power_kw is not None else np.zeros(len(a), bool)
+    scores = None
+    if known.any():
+        a, b = a.rows(known), b.rows(known)
+        scores = float(a.crps(a.power_kw).mean()), float(b.crps(a.power_kw).mean())  # type: ignore[arg-type]
+    return Cost(scores, float(np.sqrt(np.mean((before.mean - after.mean)[rows] ** 2))), rank)
+
+
+def _perturbed(model: PowerModel, trips: Trips, seed: int) -> list[Trip]:
+    """The trips again, each channel of each multiplied by a random factor near one."""
+    rng = np.random.default_rng([seed, 7])
+    out = []
+    for trip in trips:
+        factors = {c: float(np.exp(PERTURBATION * rng.standard_normal())) for c in model.feature_map_.channels}
+        table = trip.table.with_columns(pl.col(c) * k for c, k in factors.items() if c in trip.table.columns)
+        out.append(replace(trip, trip_id=f"{trip.trip_id} perturbed", table=table))
+    return out
+
+
+def _lesson(model: PowerModel, trips: list[Trip]) -> Lesson:
+    bands = model.predict(Trips(trips))
+    rows: list[Rows] = [model.feature_map_.transform(trip) for trip in trips]
+    start = np.concatenate([row.start for row in rows])
+    trip = np.repeat(np.arange(len(rows)), [len(row) for row in rows])
+    mean, std = model.feature_map_.y_mean, model.feature_map_.y_std
+
+    def tensor(values: NDArray) -> Tensor:
+        return torch.from_numpy(np.ascontiguousarray(values, dtype=np.float32))
+
+    if not np.isfinite(bands.mean).all():
+        raise TripsError("the ensemble's answers on these trips are not all finite; inspect the log")
+    return Lesson(
+        tensor(np.concatenate([row.x for row in rows])),
+        tensor(np.concatenate([row.r for row in rows])),
+        tensor((bands.mean - mean) / std),
+        tensor(bands.aleatoric / std).clamp(min=FLOOR),
+        tensor(bands.epistemic / std).clamp(min=FLOOR),
+        find_segments(start, trip),
+    )
+
+
+def _degrees(model: PowerModel) -> float:
+    """The students' fixed nu: the members' mean."""
+    from evband.network.heads import degrees_of_freedom
+
+    nu = degrees_of_freedom(model.architecture_, model.architecture_.unpack(model.theta_[model._networks()]))
+    return NEARLY_GAUSSIAN if nu is None else float(nu.double().mean())
+
+
+def _start(arch: Architecture, model: PowerModel, lesson: Lesson, seed: int) -> Tensor:
+    """A draw from the prior, with the members' mean road-load path (a linear path may be averaged) and typical deviations."""
+    theta = draw(make_prior(arch), [0], seed, START)
+    if arch.road:
+        old = model.architecture_
+        theta[:, arch.slices["road_w"]] = old.unpack(model.theta_[model._networks()])["road_w"].mean(0)
+    weights = arch.unpack(theta)
+    weights["head_w"].mul_(0.3)
+    weights["head_b"][0] = torch.stack(
+        [torch.zeros(()), torch.log(torch.expm1(_scale(arch, lesson).median())), lesson.epistemic.median()]
+    )
+    return theta
+
+
+def _scale(arch: Architecture, lesson: Lesson) -> Tensor:
+    """The Student-t scale whose variance is the aleatoric part: AU = s^2 nu/(nu - 2)."""
+    assert arch.nu is not None
+    return lesson.aleatoric * float(np.sqrt((arch.nu - 2) / arch.nu))
+
+
+def _teach(
+    arch: Architecture,
+    theta: Tensor,
+    lesson: Lesson,
+    settings: TrainingSettings,
+    progress: Callable[[int, int, float], None] | None,
+) -> Tensor:
+    """Minimise, over rows: (mean error / total)^2 + (log scale error)^2 + (epistemic error / epistemic)^2."""
+    theta = theta.requires_grad_()
+    optimiser = torch.optim.Adam([theta], lr=settings.rate)
+    rows = objective.Rows(
+        lesson.x, lesson.r, lesson.mean, torch.ones(len(lesson.x), dtype=torch.bool), torch.zeros(len(lesson.x), dtype=torch.int64)
+    )  # fmt: skip
+    log_scale, total = _scale(arch, lesson).log(), (lesson.aleatoric**2 + lesson.epistemic**2).sqrt()
+    steps = -(-most_windows(lesson.segments, settings.window, settings.burn_in) // settings.batch)
+    for epoch in range(settings.epochs):
+        rng, summed = stream(settings.seed, 0, WINDOWS, epoch), 0.0
+        windows = cut(lesson.segments, settings.window, settings.burn_in, rng)
+        for k, chosen in enumerate(epoch_batches(windows, steps, settings.batch, rng).transpose(1, 0, 2)):
+            batch = objective.Batch(*(torch.from_numpy(part).unsqueeze(0) for part in chosen))
+            x, r, mean, target, index = objective.gather(rows, batch, settings.window)
+            out, _ = forward(arch, theta, x, r)
+            assert out.scale is not None
+            location, spread = (out.mu[1] + out.mu[0]) / 2, (out.mu[1] - out.mu[0]) / 2
+            where = index[0]
+            error = ((location - mean[0]) / total[where]).square()
+            error = error + (out.scale[0].log() - log_scale[where]).square()
+            error = error + (spread / lesson.epistemic[where] - 1).square()
+            loss = torch.where(target[0], error, 0.0).sum() / target.sum().clamp(min=1)
+            optimiser.zero_grad()
+            loss.backward()  # type: ignore[no-untyped-call]
+            torch.nn.utils.clip_grad_norm_([theta], settings.clip)
+            optimiser.param_groups[0]["lr"] = learning_rate(settings, epoch * steps + k, settings.epochs * steps)
+            optimiser.step()
+            summed += float(loss)
+        if progress:
+            progress(epoch + 1, settings.epochs, summed / steps)
+    return theta.detach()
+
+
+def _sibling(model: PowerModel, method: str) -> PowerModel:
+    """A model with the same features and history, still without weights."""
+    one = PowerModel(method=method)
+    one.feature_map_, one.fingerprints_, one.energy_ = model.feature_map_, list(model.fingerprints_), model.energy_
+    return one
+
+
+def _members(model: PowerModel) -> int:
+    return len(model._networks())
