@@ -84,9 +84,11 @@ class Architecture:
         return sum(prod(shape) for shape in self.shapes.values())
 
     def unpack(self, theta: Tensor) -> dict[str, Tensor]:
-        """Named views ``[members, ...]`` of ``theta [members, parameters]``."""
+        """Named views ``[members, ...]`` of ``theta [members, parameters]``; one split, so that its backward is one join."""
+        parts = theta.split([prod(shape) for shape in self.shapes.values()], dim=1)
         return {
-            name: theta[:, where].reshape(theta.shape[0], *self.shapes[name]) for name, where in self.slices.items()
+            name: part.reshape(theta.shape[0], *shape)
+            for (name, shape), part in zip(self.shapes.items(), parts, strict=True)
         }
 
     def lstm_layers(self, weights: dict[str, Tensor]) -> list[LayerWeights]:
