@@ -1,0 +1,100 @@
+"""What all rivals share: trips in, arrays through, Bands out."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from evband.bands import Bands
+from evband.errors import SettingsError, TripsError
+from evband.features import FeatureMap
+from evband.features import Sequence as TripArrays
+from evband.mixtures import Mixture
+from evband.rivals.rows import Rows, age
+from evband.trips import Trip, Trips
+
+WARMUP_S = 60.0  # marked, predicted and scored apart, as the ensemble's first seconds are
+
+
+class Rival(BaseEstimator, ABC):  # type: ignore[misc]
+    """A baseline with the ensemble's habits: settings in the constructor, `fit(trips)`, `predict(trips) -> Bands`."""
+
+    hinges: bool = False
+
+    def __init__(self, features: str = "auto", hz: float = 1.0, seed: int = 0) -> None:
+        self.features, self.hz, self.seed = features, hz, seed
+
+    @abstractmethod
+    def fit_rows(self, rows: Rows) -> Self:
+        """Learn from rows whose power is known; plain arrays only."""
+
+    @abstractmethod
+    def predict_rows(self, rows: Rows) -> Mixture:
+        """The distribution at every row; plain arrays only."""
+
+    def fit(self, trips: Sequence[Trip]) -> Self:
+        """Learn from training trips; scalers and settings are chosen on them alone."""
+        gridded = Trips(trips).on_grid(self.hz)
+        self.feature_map_ = FeatureMap.fit(gridded, self.features, hinges=self.hinges)
+        return self.fit_rows(make_rows(self.feature_map_, [self.feature_map_.transform(trip) for trip in gridded]))
+
+    def predict(self, trips: Sequence[Trip]) -> Bands:
+        """Bands of every grid row of these trips."""
+        if not hasattr(self, "feature_map_"):
+            raise SettingsError(f"{type(self).__name__} has not been fitted; call fit(trips) first")
+        gridded = Trips(trips).on_grid(self.hz)
+        sequences = [self.feature_map_.transform(trip) for trip in gridded]
+        rows = make_rows(self.feature_map_, sequences)
+        return Bands(
+            trip_id=np.concatenate([np.full(len(s), s.trip_id, dtype=object) for s in sequences]),
+            time_s=np.concatenate([s.time_s for s in sequences]),
+            members=self.predict_rows(rows),
+            warmup=age(rows.start) < WARMUP_S * self.hz,
+            outside=np.concatenate([s.outside for s in sequences]),
+            power_kw=rows.y if np.isfinite(rows.y).any() else None,
+            speed_kmh=_column(gridded, "speed_kmh"),
+            acceleration_ms2=_column(gridded, "acceleration_ms2"),
+            hz=self.hz,
+        )
+
+
+def make_rows(features: FeatureMap, sequences: list[TripArrays]) -> Rows:
+    """Trips' arrays, one after the other."""
+    return Rows(
+        x=np.concatenate([s.x for s in sequences]),
+        r=np.concatenate([s.r for s in sequences]).astype(float),
+        y=np.concatenate([s.y for s in sequences]),
+        group=np.repeat(np.arange(len(sequences)), [len(s) for s in sequences]),
+        start=np.concatenate([s.start for s in sequences]),
+        terms=len(features.road_names) - len(features.knots),
+        hz=features.hz,
+    )
+
+
+def known(rows: Rows) -> np.ndarray:
+    """[n] bool: rows that can teach."""
+    mask: np.ndarray = np.isfinite(rows.y)
+    if mask.sum() < 100:
+        raise TripsError(f"power_kw is known in {int(mask.sum())} rows only; a rival needs at least 100 to learn from")
+    return mask
+
+
+def _column(trips: Trips, channel: str) -> Any:
+    if not all(trip.has(channel) for trip in trips):
+        return None
+    return np.concatenate([trip.table[channel].to_numpy().astype(float) for trip in trips])
+
+
+def import_extra(package: str, rival: str, extra: str) -> Any:
+    """An optional package, or an error that says how to get it."""
+    try:
+        return import_module(package)
+    except ImportError as error:
+        raise SettingsError(
+            f"{rival} needs {package}, which is not installed: run pip install 'evband[{extra}]'."
+        ) from error

@@ -1,0 +1,60 @@
+"""NGBoost with a Student-t: natural-gradient boosting of location and scale."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.tree import DecisionTreeRegressor
+
+from evband.mixtures import StudentMixture
+from evband.rivals.base import Rival, import_extra, known
+from evband.rivals.least_squares import fit_student
+from evband.rivals.rows import Rows, inner_folds
+
+DEPTHS = (4, 6, 8)
+MOST_TREES = 400
+
+
+class NGBoost(Rival):
+    """NGBoost's t with three degrees of freedom; depth and trees are chosen by log score on held-out trips.
+
+    Scale factor and nu of the final distribution are refitted on those trips, which NGBoost itself cannot do.
+    """
+
+    def fit_rows(self, rows: Rows) -> Self:
+        mask = known(rows)
+        x, y = rows.plain[mask], rows.y[mask]
+        out = inner_folds(rows.group[mask], seed=self.seed)[0]
+        best = np.inf
+        for depth in DEPTHS:
+            model = self._model(depth, MOST_TREES)
+            model.fit(x[~out], y[~out], X_val=x[out], Y_val=y[out], early_stopping_rounds=30)
+            trees = int(model.best_val_loss_itr or len(model.base_models)) + 1
+            held = model.pred_dist(x[out], max_iter=trees)
+            score = float(-held.logpdf(y[out]).mean())
+            if score < best:
+                best, self.depth_, self.trees_ = score, depth, trees
+                z = (y[out] - held.loc) / held.scale
+                theta, self.nu_ = fit_student(np.ones((len(z), 1)), z)
+                self.factor_ = float(np.exp(theta[0]))
+        self.model_ = self._model(self.depth_, self.trees_).fit(x, y)
+        return self
+
+    def _model(self, depth: int, trees: int) -> Any:
+        ngboost = import_extra("ngboost", "NGBoost", "rivals")
+        from ngboost.distns.t import TFixedDf
+
+        return ngboost.NGBRegressor(
+            Dist=TFixedDf,
+            Base=DecisionTreeRegressor(max_depth=depth, min_samples_leaf=20, splitter="best"),
+            n_estimators=trees,
+            learning_rate=0.05,
+            minibatch_frac=0.3,
+            random_state=self.seed,
+            verbose=False,
+        )
+
+    def predict_rows(self, rows: Rows) -> StudentMixture:
+        found = self.model_.pred_dist(rows.plain)
+        return StudentMixture(found.loc[None], self.factor_ * found.scale[None], np.array([self.nu_]))
