@@ -67,7 +67,7 @@ def load(path: Path) -> PowerModel:
         model = PowerModel(method=settings.method)
         model.settings_, model.feature_map_, model.theta_ = settings, features, theta
         model.stretch_, model.calibration_ = _positive(meta["stretch"]), str(meta["calibration"])
-        model.energy_, model.summary_ = meta["energy"], dict(meta["summary"])
+        model.energy_, model.summary_ = meta["energy"], {"made_with": dict(meta["made_with"]), **meta["summary"]}
         model.fingerprints_ = [str(f) for f in meta["fingerprints"]]
     except ArtifactError as problem:
         raise ArtifactError(f"{path}: {problem}") from None

@@ -23,6 +23,7 @@ from evband.job import Job
 from evband.network.anchors import DROPOUT, stream
 from evband.network.heads import as_members
 from evband.network.predict import Prediction, predict
+from evband.scores import evaluate
 from evband.training.loop import Data, Progress
 from evband.trips import Trip, Trips
 
@@ -168,6 +169,10 @@ class PowerModel(BaseEstimator):  # type: ignore[misc]
         self.calibration_ = (
             f"stretched by {self.stretch_:.3f} on {found} trips, each predicted by members that never saw it"
         )
+        scores = evaluate(bands.stretched(self.stretch_), level=CALIBRATION_LEVEL)
+        self.summary_["out_of_bag"] = {
+            k: scores[k] for k in ("n", "rmse_kw", "mae_kw", "crps_kw", "coverage", "width_kw")
+        }
 
     def out_of_bag(self, trips: Trips, job: Job) -> Bands | None:
         """Uncalibrated bands of the training trips, each by the members that left it out; None where no member did."""

@@ -1,0 +1,176 @@
+"""The model card: how a model was made, on what, how well it did, and the car that can be read off its road-load path.
+
+The path is a function of motion alone, P(v, a) in kW at the battery, on the level, everything else at its training
+median. With hinges and products no single weight is a mass, so each term is what P itself does, the way a coast-down
+test reads a car, of each member; its spread over members is their standard deviation:
+
+    auxiliary    P(0, 0): power at standstill, in kW
+    mass         mean over speeds v of [P(v, +A) - P(v, 0)] / (A v), A = 0.5 m/s2: battery power per acceleration and
+                 speed. It holds the drive train's losses and the rotating masses, so it exceeds what a scale shows
+    regained     the same for -A, as a share of that mass: how much of the braking power comes back
+    rolling      F0 and the drag area of the least-squares fit P(v, 0) - P(0, 0) = F0 v + (rho cdA / 2) v^3
+    drag area    over the training range from 20 km/h; losses are in these too
+    heating      kW for each degree under 18 C; cooling: for each degree over 22 C
+
+The LSTM's own part comes on top and is not in these. Where torque or forces are inputs too, they carry the load and
+the rest of the path alone says nothing about the car: then there is no mass, rolling and drag to read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evband.errors import ArtifactError
+
+if TYPE_CHECKING:
+    from evband.model import PowerModel
+
+AIR_DENSITY = 1.2  # kg/m3
+PUSH_MS2 = 0.5
+SLOWEST_MS = 20 / 3.6
+FLOOR_NEAR = 0.05  # nu this near to its floor sits on it
+LOADS = ("motor_torque_nm", "force_n", "road_load_n")
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Term:
+    """One figure of the car, of each member."""
+
+    name: str
+    unit: str
+    members: Array  # [members]
+
+    @property
+    def mean(self) -> float:
+        return float(self.members.mean())
+
+    @property
+    def spread(self) -> float:
+        return float(self.members.std())
+
+
+def degrees_of_freedom(model: PowerModel) -> Array | None:
+    """nu of each member that speaks; None for heads without."""
+    from evband.network import heads
+
+    arch = model.architecture_
+    nu = heads.degrees_of_freedom(arch, arch.unpack(model.theta_[model._networks()]))
+    return None if nu is None else nu.double().numpy()
+
+
+def on_the_floor(model: PowerModel) -> int:
+    """How many members' learned nu sit on nu_min: there variance is mostly tail, and the aleatoric part means less."""
+    nu = degrees_of_freedom(model)
+    if nu is None or model.settings_.nu is not None:
+        return 0
+    return int((nu < model.settings_.nu_min + FLOOR_NEAR).sum())
+
+
+def effective_terms(model: PowerModel) -> list[Term]:
+    """What the road-load path says about the car; empty without such a path or without speed among the inputs."""
+    features = model.feature_map_
+    if not model.architecture_.road or "speed_kmh" not in features.channels:
+        return []
+    weights = model.params_["road_w"].astype(np.float64)  # [members, road]
+    if model.settings_.head == "distilled":
+        weights = weights[:1]
+    terms = [Term("auxiliary power", "kW", _power(model, weights, np.zeros(1))[:, 0])]
+    if not set(LOADS) & set(features.channels):
+        terms += _motion_terms(model, weights)
+    slopes = features.y_std * weights / features.r_scale
+    for name, label in (("cold", "heating below 18 C"), ("hot", "cooling above 22 C")):
+        if name in features.road_names:
+            terms.append(Term(label, "kW/K", slopes[:, features.road_names.index(name)]))
+    return terms
+
+
+def _motion_terms(model: PowerModel, weights: Array) -> list[Term]:
+    features = model.feature_map_
+    fastest = float(features.high[features.channels.index("speed_kmh")]) / 3.6
+    speed = np.linspace(min(SLOWEST_MS, 0.5 * fastest), 0.95 * fastest, 30)
+    level = _power(model, weights, speed)
+    load = level - _power(model, weights, np.zeros(1))
+    (rolling, drag), *_ = np.linalg.lstsq(np.stack([speed, speed**3], 1), load.T, rcond=None)
+    terms = []
+    if "acceleration_ms2" in features.channels:
+        middle = speed[len(speed) // 6 : -len(speed) // 6]  # hard pulls at the ends of the range are rare
+        level = level[:, len(speed) // 6 : -len(speed) // 6]
+        push = ((_power(model, weights, middle, PUSH_MS2) - level) / (PUSH_MS2 * middle)).mean(1)
+        pull = ((level - _power(model, weights, middle, -PUSH_MS2)) / (PUSH_MS2 * middle)).mean(1)
+        terms = [Term("effective mass", "kg", 1000 * push), Term("regained in braking", "share", pull / push)]
+    return [
+        *terms,
+        Term("rolling resistance", "N", 1000 * rolling),
+        Term("drag area", "m2", 2 * 1000 * drag / AIR_DENSITY),
+    ]
+
+
+def _power(model: PowerModel, weights: Array, speed_ms: Array, acceleration: float = 0.0) -> Array:
+    """[members, speeds]: the path's power on the level, other channels at their training median."""
+    features = model.feature_map_
+    signals = {
+        c: np.full(len(speed_ms), typical) for c, typical in zip(features.channels, features.typical, strict=True)
+    }
+    signals |= {"speed_kmh": 3.6 * speed_ms}
+    for channel, value in (
+        ("acceleration_ms2", acceleration),
+        ("elevation_m", 0.0),
+        ("grade_pct", 0.0),
+        ("wind_ms", 0.0),
+    ):
+        if channel in signals:
+            signals[channel] = np.full(len(speed_ms), value)
+    if "ambient_temp_c" in signals:
+        signals["ambient_temp_c"] = np.full(len(speed_ms), 20.0)  # neither heats nor cools
+    for channel in LOADS:
+        if channel in signals:
+            signals[channel] = np.zeros(len(speed_ms))
+    _, r = features._rows({c: signals[c] for c in features.channels})
+    return np.asarray(features.y_mean + features.y_std * weights @ r.T)
+
+
+def card(model: PowerModel) -> dict[str, Any]:
+    """Everything on the card, as plain numbers and text."""
+    s, features, summary = model.settings_, model.feature_map_, model.summary_
+    nu = degrees_of_freedom(model)
+    try:
+        return {
+            "method": s.method,
+            "members": int(s.members),
+            "network": f"{s.layers} x {s.hidden}",
+            "inputs": list(features.channels),
+            "grid_hz": float(s.hz),
+            "road_load_terms": model.architecture_.road,
+            "trained_on": {k: summary.get(k) for k in ("trips", "rows", "hours")},
+            "ranges": dict(
+                zip(features.channels, zip(features.low.tolist(), features.high.tolist(), strict=True), strict=True)
+            ),
+            "made_with": summary.get("made_with", {}),
+            "epochs_run": summary.get("epochs_run"),
+            "restarts": dict(summary.get("restarts") or {}),
+            "held_out_log_score": _in_kw(summary.get("held_out_log_score"), features.y_std),
+            "out_of_bag": dict(summary.get("out_of_bag") or {}),
+            "collapsed": summary.get("collapsed"),
+            "nu": None if nu is None else {"mean": float(nu.mean()), "low": float(nu.min()), "high": float(nu.max())},
+            "nu_on_floor": on_the_floor(model),
+            "stretch": float(model.stretch_),
+            "calibration": model.calibration_,
+            "settings": s.to_dict(),
+            "car": {
+                t.name: {"unit": t.unit, "mean": t.mean, "spread": t.spread, "members": t.members.tolist()}
+                for t in effective_terms(model)
+            },
+        }
+    except (TypeError, ValueError) as problem:
+        raise ArtifactError(f"the model's own account of its training is damaged ({problem}); fit it again") from None
+
+
+def _in_kw(log_score: Any, y_std: float) -> float | None:
+    """From standardised units to 1/kW."""
+    return None if log_score is None else float(log_score) + float(np.log(y_std))
