@@ -103,7 +103,8 @@ def _union(times: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
     """All distinct instants in order. A stable sort merges runs that are sorted already, far faster than `np.unique`."""
     joined = np.concatenate(times)
     joined.sort(kind="stable")
-    return joined[np.append(True, np.diff(joined) > 0)]
+    distinct: NDArray[np.float64] = joined[np.append(True, np.diff(joined) > 0)]
+    return distinct
 
 
 def _all_readings(source: Any, options: ReadOptions) -> Iterable[tuple[str, Readings]]:

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from evband.logs.formats import aliases as alias_table
 from evband.logs.formats import claims, clock, text
@@ -37,21 +35,20 @@ def read(path: Path, data: bytes, options: ReadOptions) -> list[Readings]:
         frame = frame.with_columns(UNITS=pl.lit(""))
     frame = frame.with_columns(pl.col("UNITS").fill_null(""), pl.col("PID").fill_null(""))
     time, notes = clock.unroll(path, frame["SECONDS"].to_numpy(), table.first_line)
-    values = frame["VALUE"].to_numpy()
-
     aliases = alias_table.table(options.aliases)
-    pids = frame.with_row_index().group_by("PID").agg("index", pl.col("UNITS").unique()).sort("PID")
-    rows = _rows(frame["UNITS"], pids.filter([alias_table.claims_any(pid, aliases) for pid in pids["PID"]]))
-    found = claims.find([(f"{pid}\x00{unit}", pid, unit) for pid, unit in rows], aliases)
+    frame = frame.with_columns(time=pl.Series(time))
+    pids = frame.group_by("PID").agg("time", "VALUE", pl.col("UNITS").unique()).sort("PID")
+    parts = _parts(frame, pids.filter([alias_table.claims_any(pid, aliases) for pid in pids["PID"]]))
+    found = claims.find([(f"{pid}\x00{unit}", pid, unit) for pid, unit in parts], aliases)
     wanted = {claim.column for claim in found}
     readings: dict[str, Series] = {}
     repeats = 0
-    for (pid, unit), index in rows.items():
+    for (pid, unit), (at, value) in parts.items():
         if f"{pid}\x00{unit}" in wanted:
-            at, value = claims.series(time[index], values[index])
+            at, value = claims.series(at, value)
             keep = claims.drop_repeats(at, value)
             repeats += int(keep.size - keep.sum())
-            readings[f"{pid}\x00{unit}"] = (at[keep], value[keep])
+            readings[f"{pid}\x00{unit}"] = (at, value) if keep.all() else (at[keep], value[keep])
     series, chosen = claims.settle(path, found, readings, aliases, app_power=True, columns=pids["PID"].to_list())
     if repeats:
         notes.append(f"{repeats} readings repeated 10 ms later were dropped")
@@ -59,10 +56,13 @@ def read(path: Path, data: bytes, options: ReadOptions) -> list[Readings]:
     return [Readings(trip_id(path), series, name, (*chosen, *notes))]
 
 
-def _rows(units: pl.Series, pids: pl.DataFrame) -> dict[tuple[str, str], NDArray[np.uint32]]:
-    """The row numbers of each PID and unit. Grouped by PID first: a key of two texts costs five times as much."""
-    rows = {}
-    for pid, index, of_pid in zip(pids["PID"], pids["index"], pids["UNITS"], strict=True):
-        for unit in of_pid:
-            rows[pid, unit] = (index if len(of_pid) == 1 else index.filter(units[index] == unit)).to_numpy()
-    return rows
+def _parts(frame: pl.DataFrame, pids: pl.DataFrame) -> dict[tuple[str, str], Series]:
+    """The raw readings of each PID and unit. Grouped by PID first: a key of two texts costs five times as much."""
+    parts: dict[tuple[str, str], Series] = {}
+    for pid, at, value, units in zip(pids["PID"], pids["time"], pids["VALUE"], pids["UNITS"], strict=True):
+        for unit in units:
+            if len(units) > 1:
+                rows = frame.filter((pl.col("PID") == pid) & (pl.col("UNITS") == unit))
+                at, value = rows["time"], rows["VALUE"]
+            parts[pid, unit] = (at.to_numpy(), value.to_numpy())
+    return parts

@@ -109,19 +109,17 @@ def _parse(
 ) -> pl.DataFrame:
     """The cells under the header. Width is one more than the header's: rows may end in a delimiter that it lacks."""
     schema: dict[str, type[pl.DataType]] = {str(i): pl.Float64 if i in numeric else pl.String for i in range(width)}
-    try:
-        frame = pl.read_csv(
-            data,
-            separator=delimiter,
-            has_header=False,
-            skip_rows=skip,
-            schema=schema,
-            columns=keep,
-            truncate_ragged_lines=True,
-            ignore_errors=bool(numeric),
-        )
-    except pl.exceptions.NoDataError:
-        return pl.DataFrame(schema=schema)
+    frame = pl.read_csv(
+        data,
+        separator=delimiter,
+        has_header=False,
+        skip_rows=skip,
+        schema=schema,
+        columns=keep,
+        truncate_ragged_lines=True,
+        ignore_errors=bool(numeric),
+        raise_if_empty=False,  # which also saves a copy of the bytes
+    )
     if not any(frame[str(i)].null_count() for i in numeric):
         return frame
     frame = _parse(data, delimiter, skip, width, keep, ())  # decimal commas, or cells that are empty: look closer
