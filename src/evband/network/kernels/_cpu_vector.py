@@ -1,3 +1,4 @@
+# mypy: disable-error-code="no-untyped-def,attr-defined,no-untyped-call"
 """The innermost tiles of the CPU kernel, written in vector instructions that Numba compiles for the user's processor.
 
 A compiler left alone keeps neither a small product's accumulators in registers nor the gates beside them. So three
@@ -31,6 +32,7 @@ def _register_tile() -> tuple[int, int]:
 
 
 LANES, ROWS = _register_tile()
+CACHE_LINE = 16  # floats
 
 _FLOAT = ir.FloatType()
 _VECTOR = ir.VectorType(_FLOAT, LANES)
@@ -185,7 +187,7 @@ def _add_row_products(
 
 
 @intrinsic
-def cell(typingctx, w, w0, x, x0, inputs, past, past0, hidden, gates, gates0, c_past, c_past0, c, c0, h, h0):  # type: ignore[no-untyped-def]
+def cell(typingctx, w, w0, x, x0, inputs, past, past0, hidden, gates, gates0, c_past, c_past0, c, c0, h, h0):
     """The LSTM cell for ROWS windows and LANES hidden units.
 
     w: [1 + inputs + hidden, 4, LANES], bias first, gates i, f, o halved; x: [ROWS, inputs]; past: [ROWS, hidden]. Out
@@ -195,7 +197,7 @@ def cell(typingctx, w, w0, x, x0, inputs, past, past0, hidden, gates, gates0, c_
 
 
 @intrinsic
-def cell_one(typingctx, w, w0, x, x0, inputs, past, past0, hidden, gates, gates0, c_past, c_past0, c, c0, h, h0):  # type: ignore[no-untyped-def]
+def cell_one(typingctx, w, w0, x, x0, inputs, past, past0, hidden, gates, gates0, c_past, c_past0, c, c0, h, h0):
     """``cell`` for one window."""
     return _tile(_cell(1), w, w0, x, x0, inputs, past, past0, hidden, gates, gates0, c_past, c_past0, c, c0, h, h0)
 
@@ -221,7 +223,7 @@ def _cell_gradient(
 
 
 @intrinsic
-def cell_gradient(typingctx, gates, gates0, c_past, c_past0, c, c0, dy, dy0, dh, dh0, dc, dc0, sums, sums0, d, d0):  # type: ignore[no-untyped-def]
+def cell_gradient(typingctx, gates, gates0, c_past, c_past0, c, c0, dy, dy0, dh, dh0, dc, dc0, sums, sums0, d, d0):
     """The gradient of the gates' sums for one window and LANES hidden units.
 
     h's gradient is dy (from above) + dh (from the next step). Replaces dc by the past cell's gradient, writes d [4, LANES] and
@@ -231,7 +233,7 @@ def cell_gradient(typingctx, gates, gates0, c_past, c_past0, c, c0, dy, dy0, dh,
 
 
 @intrinsic
-def add_product(typingctx, c, c0, c_stride, a, a0, a_stride, d, d0, count):  # type: ignore[no-untyped-def]
+def add_product(typingctx, c, c0, c_stride, a, a0, a_stride, d, d0, count):
     """c[ROWS, 4 LANES] += a' d over ``count`` rows of a [count, ROWS] (stride a_stride) and d [count, 4 LANES] (stride c_stride)."""
 
     def emit(b: Code, c: Code, c_stride: Code, a: Code, a_stride: Code, d: Code, count: Code) -> None:
@@ -269,12 +271,27 @@ def _product(vectors: int) -> Callable[..., None]:
 
 
 @intrinsic
-def product(typingctx, c, c0, c_stride, a, a0, w, w0, count):  # type: ignore[no-untyped-def]
+def product(typingctx, c, c0, c_stride, a, a0, w, w0, count):
     """c[2 ROWS, 2 LANES] = a[2 ROWS, count] w[count, 2 LANES]; a and w packed."""
     return _tile(_product(2), c, c0, c_stride, a, a0, w, w0, count)
 
 
 @intrinsic
-def product_narrow(typingctx, c, c0, c_stride, a, a0, w, w0, count):  # type: ignore[no-untyped-def]
+def product_narrow(typingctx, c, c0, c_stride, a, a0, w, w0, count):
     """c[2 ROWS, LANES] = a[2 ROWS, count] w[count, LANES]; a and w packed."""
     return _tile(_product(1), c, c0, c_stride, a, a0, w, w0, count)
+
+
+@intrinsic
+def fetch(typingctx, array, at, size):
+    """Ask for ``size`` floats to be brought near the processor; addresses outside the array do no harm."""
+
+    def emit(b: Code, at: Code, size: Code) -> None:
+        byte, flag = ir.IntType(8).as_pointer(), ir.IntType(32)
+        signature = ir.FunctionType(ir.VoidType(), [byte, flag, flag, flag])
+        prefetch = cgutils.get_or_insert_function(b.module, signature, "llvm.prefetch.p0")
+        line = ir.Constant(_INDEX, CACHE_LINE)
+        with cgutils.for_range_slice(b, ir.Constant(_INDEX, 0), size, line) as (k, _):
+            b.call(prefetch, [b.bitcast(_ahead(b, at, k), byte), *(ir.Constant(flag, v) for v in (0, 2, 1))])
+
+    return _tile(emit, array, at, size)

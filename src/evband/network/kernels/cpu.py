@@ -8,6 +8,7 @@ Without gradients only a few steps are kept in memory, so a sequence may be as l
 from __future__ import annotations
 
 import itertools
+import math
 import os
 import threading
 from collections.abc import Callable
@@ -18,8 +19,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from torch.nn import functional
 
+from evband.network.kernels import _cpu_layout as layout
 from evband.network.kernels import _cpu_tiles as tiles
+from evband.network.kernels._cpu_vector import LANES, ROWS
 from evband.network.kernels.reference import zero_state
 from evband.network.lstm import LayerWeights, Masks, State
 
@@ -33,7 +37,7 @@ def run(x: Tensor, layers: list[LayerWeights], state: State | None, masks: Masks
     """As ``reference.run``, for float32 on the CPU."""
     state = state or zero_state(x, layers)
     weights = [tensor for layer in layers for tensor in (layer.w_ih, layer.w_hh, layer.bias)]
-    y, h, c = _EnsembleLSTM.apply(masks, x, state.h, state.c, *weights)
+    y, h, c = _EnsembleLSTM.apply(masks, x, state.h, state.c, *weights)  # type: ignore[no-untyped-call]
     return y, State(h, c)
 
 
@@ -41,11 +45,10 @@ class _EnsembleLSTM(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, masks: Masks | None, x: Tensor, h0: Tensor, c0: Tensor, *weights: Tensor) -> Any:
         keep = any(ctx.needs_input_grad)
-        plan = _Plan(x, weights, masks, x_gradient=ctx.needs_input_grad[1])
-        packed = plan.pack(weights)
-        out, kept = plan.forward(x, h0, c0, packed, keep)
+        plan = _Plan(x, weights, masks, keep, x_gradient=ctx.needs_input_grad[1])
+        out, memory = plan.forward(x, h0, c0, weights)
         if keep:
-            ctx.plan, ctx.kept, ctx.packed = plan, kept, packed
+            ctx.plan, ctx.memory = plan, memory
             ctx.save_for_backward(x)
         return out
 
@@ -53,158 +56,169 @@ class _EnsembleLSTM(torch.autograd.Function):
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, dy: Tensor, dh: Tensor, dc: Tensor) -> Any:
         (x,) = ctx.saved_tensors
-        dx, dh0, dc0, weights = ctx.plan.backward(x, ctx.packed, ctx.kept, dy, dh, dc)
+        dx, dh0, dc0, weights = ctx.plan.backward(ctx.memory, x, dy, dh, dc)
         return None, dx, dh0, dc0, *weights
 
 
 class _Plan:
-    """The shapes of one call, and the three passes over its pieces."""
+    """The shapes of one call, and the passes over its tiles."""
 
-    def __init__(self, x: Tensor, weights: tuple[Tensor, ...], masks: Masks | None, x_gradient: bool) -> None:
+    def __init__(
+        self, x: Tensor, weights: tuple[Tensor, ...], masks: Masks | None, keep: bool, x_gradient: bool
+    ) -> None:
         shared, steps, batch, features = x.shape
-        members, _, hidden = weights[1].shape
-        units = _up(hidden, tiles.LANES)
-        self.sizes = tiles.Sizes(
+        self.members, _, hidden = weights[1].shape
+        self.sizes = s = layout.Sizes(
             steps=steps,
             batch=batch,
             features=features,
             hidden=hidden,
             layers=len(weights) // 3,
-            members=members,
-            inputs=_up(features, tiles.ROWS),
-            wide=_up(features, tiles.LANES) if x_gradient else 0,
-            units=units,
-            gates=4 * units,
             masked=masks is not None,
+            inputs=_up(features, ROWS),
+            wide=_up(features, LANES) if x_gradient else 0,
+            units=_up(hidden, LANES),
+            gates=4 * _up(hidden, LANES),
         )
-        self.x_shared = shared == 1
-        self.pieces = [
-            (member, first, min(TILE, batch - first)) for member in range(members) for first in range(0, batch, TILE)
+        self.x_of = (lambda member: 0) if shared == 1 else (lambda member: member)
+        self.keep = keep
+        self.tiles = [
+            layout.Tile(member, first, count, _up(count, 2 * ROWS) if keep else count)
+            for member in range(self.members)
+            for first in range(0, batch, TILE)
+            for count in [min(TILE, batch - first)]
         ]
-        self.x_mask, self.masks = self._masks(masks)
+        self.x_mask, self.mask = self._masks(masks)
+        self.packed, self.packed_back = layout.forward_weights_at(s, s.layers), layout.backward_weights_at(s, s.layers)
 
     def _masks(self, masks: Masks | None) -> tuple[Floats, Floats]:
-        """Of x [members, batch * features]; of the rest [members, 2 layers * batch * units]: recurrent, inputs, output."""
-        members = self.sizes.members
+        """Of x [members, batch, features]; of the rest [members, 2 layers, batch, units]: recurrent, inputs, output."""
         if masks is None:
-            return np.zeros((members, 1), np.float32), np.zeros((members, 1), np.float32)
+            return np.zeros((self.members, 1, 1), np.float32), np.zeros((self.members, 1, 1, 1), np.float32)
         rest = torch.stack([*masks.recurrent, *masks.inputs[1:], masks.output], dim=1)
-        rest = torch.nn.functional.pad(rest, (0, self.sizes.units - self.sizes.hidden))
-        return _rows(masks.inputs[0], members), _rows(rest, members)
+        return _array(masks.inputs[0]), _array(functional.pad(rest, (0, self.sizes.units - self.sizes.hidden)))
 
-    def pack(self, weights: tuple[Tensor, ...]) -> tuple[Floats, Floats]:
-        s = self.sizes
-        forward = np.zeros((s.members, tiles.forward_weights_at(s, s.layers)), np.float32)
-        backward = np.zeros((s.members, tiles.backward_weights_at(s, s.layers)), np.float32)
-        flat = [_rows(tensor, s.members) for tensor in weights]
-
-        def piece(k: int, scratch: _Scratch) -> None:
-            member, layer = divmod(k, s.layers)
-            w_ih, w_hh, bias = (tensor[member] for tensor in flat[3 * layer : 3 * layer + 3])
-            tiles.pack(s, layer, w_ih, w_hh, bias, forward[member], backward[member])
-
-        _in_threads(s.members * s.layers, piece)
-        return forward, backward
+    def _each_layer(self, work: Callable[[int, int], None]) -> None:
+        """work(member, layer) for all of them."""
+        layers = self.sizes.layers
+        _in_threads(self.members * layers, lambda k, _: work(*divmod(k, layers)))
 
     def forward(
-        self, x: Tensor, h0: Tensor, c0: Tensor, packed: tuple[Floats, Floats], keep: bool
-    ) -> tuple[tuple[Tensor, Tensor, Tensor], _Kept | None]:
+        self, x: Tensor, h0: Tensor, c0: Tensor, weights: tuple[Tensor, ...]
+    ) -> tuple[tuple[Tensor, Tensor, Tensor], _Memory]:
+        """(y, h, c), and the memory that holds packed weights and, if kept, activations."""
         s = self.sizes
-        chunk = s.steps if keep else min(CHUNK, s.steps)
-        kept = _Kept(s, len(self.pieces)) if keep else None
-        y = torch.empty(s.members, s.steps, s.batch, s.hidden)
-        h_end, c_end = torch.empty(h0.shape), torch.empty(c0.shape)
-        flat_x, flat_y = _rows(x, x.shape[0]), _rows(y, s.members)
-        states = [_flat(tensor) for tensor in (h0, c0, h_end, c_end)]
+        chunk = s.steps if self.keep else min(CHUNK, s.steps)
+        memory = _Memory(self, kept=self.keep)
+        arrays = [_array(tensor) for tensor in weights]
 
-        def piece(k: int, scratch: _Scratch) -> None:
-            member, first, count = self.pieces[k]
-            rows = _up(count, 2 * tiles.ROWS) if keep else count
-            area = rows * s.units
-            if kept is not None:
-                gates, cells, hs = kept.piece(k)
-            else:
-                gates = scratch("gates", 4 * area)
-                cells = scratch("cells", s.layers * (1 + chunk) * area)
-                hs = scratch("hs", s.layers * (1 + chunk) * area)
+        def pack(member: int, layer: int) -> None:
+            own = (array[member] for array in arrays[3 * layer : 3 * layer + 3])
+            layout.pack(s, layer, *own, memory.weights[member], memory.weights_back[member])
+
+        self._each_layer(pack)
+        out = torch.from_numpy(np.empty((self.members, s.steps, s.batch, s.hidden), np.float32))
+        h_end, c_end = torch.empty(h0.shape), torch.empty(c0.shape)
+        xs, y, h, c, h_last, c_last = (_array(tensor) for tensor in (x, out, h0, c0, h_end, c_end))
+
+        def run_tile(k: int, scratch: _Scratch) -> None:
+            tile = self.tiles[k]
+            area = tile.rows * s.units
+            kept = memory.kept(k) if self.keep else _steps_only(scratch, area, s.layers * (1 + chunk) * area)
             tiles.forward_tile(
-                s, member, first, count, rows, chunk, 4 * area if keep else 0,
-                flat_x[0 if self.x_shared else member], packed[0][member], states[0], states[1],
-                self.x_mask[member], self.masks[member], gates, cells, hs,
-                scratch("forward", chunk * rows * (s.inputs + s.units) + area), flat_y[member], states[2], states[3],
+                s, tile, chunk, 4 * area if self.keep else 0, xs[self.x_of(tile.member)], memory.weights[tile.member],
+                h, c, self.x_mask[tile.member], self.mask[tile.member], *kept,
+                scratch("work", chunk * tile.rows * (s.inputs + s.units) + area), y[tile.member], h_last, c_last,
             )  # fmt: skip
 
-        _in_threads(len(self.pieces), piece)
-        return (y, h_end, c_end), kept
+        _in_threads(len(self.tiles), run_tile)
+        return (out, h_end, c_end), memory
 
     def backward(
-        self, x: Tensor, packed: tuple[Floats, Floats], kept: _Kept, dy: Tensor, dh: Tensor, dc: Tensor
+        self, memory: _Memory, x: Tensor, dy: Tensor, dh: Tensor, dc: Tensor
     ) -> tuple[Tensor | None, Tensor, Tensor, list[Tensor]]:
+        """Gradients of x, h0, c0 and the weights."""
         s = self.sizes
-        dw = np.empty((len(self.pieces), tiles.forward_weights_at(s, s.layers)), np.float32)
-        dx = torch.empty(s.members if s.wide else 0, s.steps, s.batch, s.features)
-        dh0, dc0 = torch.empty(dh.shape), torch.empty(dc.shape)
-        flat_x, flat_dy, flat_dx = _rows(x, x.shape[0]), _rows(dy, s.members), _rows(dx, dx.shape[0])
-        states = [_flat(tensor) for tensor in (dh, dc, dh0, dc0)]
+        x_gradient = torch.empty(self.members if s.wide else 0, s.steps, s.batch, s.features)
+        h_gradient, c_gradient = torch.empty(dh.shape), torch.empty(dc.shape)
+        xs, d_y, d_x, d_h, d_c, d_h0, d_c0 = (
+            _array(tensor) for tensor in (x, dy, x_gradient, dh, dc, h_gradient, c_gradient)
+        )
+        unwanted = np.empty((1, 1, 1), np.float32)
 
-        def piece(k: int, scratch: _Scratch) -> None:
-            member, first, count = self.pieces[k]
-            rows = _up(count, 2 * tiles.ROWS)
-            size = s.steps * rows * (max(s.units, s.wide) + max(s.units, s.inputs) + s.units)
-            size += tiles.STEPS_A_PRODUCT * rows * s.gates + 2 * rows * s.units + s.gates
+        def run_tile(k: int, scratch: _Scratch) -> None:
+            tile = self.tiles[k]
             tiles.backward_tile(
-                s, member, first, count, rows, flat_x[0 if self.x_shared else member], packed[1][member],
-                self.x_mask[member], self.masks[member], *kept.piece(k), scratch("backward", size), flat_dy[member],
-                states[0], states[1], dw[k], flat_dx[member] if s.wide else dw[k], states[2], states[3],
+                s, tile, xs[self.x_of(tile.member)], memory.weights_back[tile.member],
+                self.x_mask[tile.member], self.mask[tile.member], *memory.kept(k),
+                scratch("work", tiles.backward_scratch(s, tile.rows)[-1]), d_y[tile.member], d_h, d_c,
+                memory.gradient[k], d_x[tile.member] if s.wide else unwanted, d_h0, d_c0,
             )  # fmt: skip
 
-        _in_threads(len(self.pieces), piece)
-        total = None if not s.wide else dx.sum(0, keepdim=True) if self.x_shared and s.members > 1 else dx
-        return total, dh0, dc0, self._unpack(dw)
+        _in_threads(len(self.tiles), run_tile)
+        if s.wide and x.shape[0] < self.members:
+            x_gradient = x_gradient.sum(0, keepdim=True)
+        return x_gradient if s.wide else None, h_gradient, c_gradient, self._unpack(memory)
 
-    def _unpack(self, dw: Floats) -> list[Tensor]:
+    def _unpack(self, memory: _Memory) -> list[Tensor]:
         s = self.sizes
-        gradients = []
-        for layer in range(s.layers):
-            columns = s.hidden if layer else s.features
-            for shape in ((4 * s.hidden, columns), (4 * s.hidden, s.hidden), (4 * s.hidden,)):
-                gradients.append(torch.empty(s.members, *shape))
-        flat = [_rows(tensor, s.members) for tensor in gradients]
-        by_member = dw.reshape(s.members, -1)
+        gradients = [
+            torch.empty(self.members, *shape)
+            for layer in range(s.layers)
+            for shape in ((4 * s.hidden, s.hidden if layer else s.features), (4 * s.hidden, s.hidden), (4 * s.hidden,))
+        ]
+        arrays = [_array(tensor) for tensor in gradients]
+        by_member = memory.gradient.reshape(self.members, -1, self.packed)
 
-        def piece(k: int, scratch: _Scratch) -> None:
-            member, layer = divmod(k, s.layers)
-            parts = (tensor[member] for tensor in flat[3 * layer : 3 * layer + 3])
-            tiles.unpack(s, layer, len(self.pieces) // s.members, by_member[member], *parts)
+        def unpack(member: int, layer: int) -> None:
+            own = (array[member] for array in arrays[3 * layer : 3 * layer + 3])
+            layout.unpack(s, layer, by_member[member], *own)
 
-        _in_threads(s.members * s.layers, piece)
+        self._each_layer(unpack)
         return gradients
 
 
-class _Kept:
-    """What forward leaves for backward; its memory is handed on to the next step instead of back to the system."""
+class _Memory:
+    """Packed weights, their gradient, and what forward leaves for backward.
 
-    _free: list[Floats] = []  # noqa: RUF012  (one, shared on purpose)
+    A training step needs hundreds of megabytes, which cost more to get from the system than to fill: the block goes
+    on to the next step when autograd lets go of it.
+    """
 
-    def __init__(self, s: tiles.Sizes, pieces: int) -> None:
-        area = TILE * s.units
+    _free: list[Floats] = []  # noqa: RUF012  (at most one block, shared on purpose)
+
+    def __init__(self, plan: _Plan, kept: bool) -> None:
+        s, count = plan.sizes, len(plan.tiles)
+        area = max(tile.rows for tile in plan.tiles) * s.units
         self.parts = (s.layers * s.steps * 4 * area, s.layers * (1 + s.steps) * area, s.layers * (1 + s.steps) * area)
-        self.size = sum(self.parts)
-        try:
-            self.memory = self._free.pop()
-        except IndexError:
-            self.memory = np.empty(0, np.float32)
-        if self.memory.size < pieces * self.size:
-            self.memory = np.empty(pieces * self.size, np.float32)
+        sizes = [plan.members * plan.packed, plan.members * plan.packed_back]
+        sizes += [count * plan.packed, count * sum(self.parts)] if kept else []
+        self.block = self._block(sum(sizes))
+        parts = np.split(self.block[: sum(sizes)], np.cumsum(sizes[:-1]))
+        self.weights, self.weights_back = (part.reshape(plan.members, -1) for part in parts[:2])
+        if kept:
+            self.gradient, self.activations = (part.reshape(count, -1) for part in parts[2:])
 
-    def piece(self, k: int) -> tuple[Floats, Floats, Floats]:
+    def _block(self, size: int) -> Floats:
+        try:
+            block = self._free.pop()
+        except IndexError:
+            return _aligned(size)
+        return block if block.size >= size else _aligned(size)
+
+    def kept(self, k: int) -> tuple[Floats, Floats, Floats]:
+        """Gates, cells and hs of tile k."""
         gates, cells, _ = self.parts
-        own = self.memory[k * self.size : (k + 1) * self.size]
+        own = self.activations[k]
         return own[:gates], own[gates : gates + cells], own[gates + cells :]
 
     def __del__(self) -> None:
         if not self._free:
-            self._free.append(self.memory)
+            self._free.append(self.block)
+
+
+def _steps_only(scratch: _Scratch, area: int, length: int) -> tuple[Floats, Floats, Floats]:
+    return scratch("gates", 4 * area), scratch("cells", length), scratch("hs", length)
 
 
 class _Scratch(threading.local):
@@ -216,7 +230,7 @@ class _Scratch(threading.local):
     def __call__(self, name: str, size: int) -> Floats:
         array = self.arrays.get(name)
         if array is None or array.size < size:
-            array = self.arrays[name] = np.empty(size, np.float32)
+            array = self.arrays[name] = _aligned(size)
         return array
 
 
@@ -246,12 +260,14 @@ def _up(count: int, whole: int) -> int:
     return -(-count // whole) * whole
 
 
-def _flat(tensor: Tensor) -> Floats:
-    array: Floats = tensor.detach().contiguous().numpy().reshape(-1)
-    return array
+def _aligned(*shape: int) -> Floats:
+    """Unset memory that begins at a cache line, so that no vector straddles two."""
+    size = math.prod(shape)
+    memory = np.empty(size + 16, np.float32)
+    start = -memory.ctypes.data % 64 // 4
+    return memory[start : start + size].reshape(shape)
 
 
-def _rows(tensor: Tensor, members: int) -> Floats:
-    """[members, everything else] without a copy where possible."""
-    array: Floats = tensor.detach().contiguous().numpy().reshape(members, tensor.numel() // members if members else 0)
+def _array(tensor: Tensor) -> Floats:
+    array: Floats = tensor.detach().contiguous().numpy()
     return array

@@ -1,0 +1,210 @@
+# mypy: disable-error-code="no-untyped-def"
+"""How the CPU kernel lays out memory, and the moves between PyTorch's layout and its own.
+
+A tile is one member's run of up to some dozens of windows. Its arrays are flat float32, [steps, rows, columns], where
+
+- rows are the tile's windows, padded with empty ones to whole blocks;
+- hidden units are padded to whole vectors with zero weights, so that their h and gradients stay zero;
+- a row of gates is ordered [units / LANES, 4, LANES]: the four gates of a vector of units sit side by side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+
+from evband.network.kernels._cpu_vector import LANES
+
+
+class Sizes(NamedTuple):
+    """What shapes memory; the last five are padded."""
+
+    steps: int
+    batch: int
+    features: int
+    hidden: int
+    layers: int
+    masked: bool
+    inputs: int  # features, to whole blocks of rows
+    wide: int  # features, to whole vectors; 0 when nobody asks for x's gradient
+    units: int  # hidden, to whole vectors
+    gates: int  # 4 units
+
+
+class Tile(NamedTuple):
+    """Windows first ... first + windows - 1 of one member, padded to ``rows``."""
+
+    member: int
+    first: int
+    windows: int
+    rows: int
+
+
+def compiled(function: Callable[..., Any]) -> Any:
+    """Compile without Python's lock, and keep the code for the next process.
+
+    Numba looks for changes in the function's own file only; tiles are inlined across files, so any of theirs counts.
+    """
+    try:
+        dispatcher: Any = numba.njit(nogil=True, error_model="numpy", boundscheck=False, cache=True)(function)
+    except RuntimeError:  # nowhere to write: neither the package's folder nor a user cache
+        return numba.njit(nogil=True, error_model="numpy", boundscheck=False)(function)
+    stamps = [(path.stat().st_mtime, path.stat().st_size) for path in sorted(Path(__file__).parent.glob("_cpu_*.py"))]
+    dispatcher._cache._cache_file._source_stamp = tuple(stamps)
+    return dispatcher
+
+
+@compiled
+def inputs_of(s, layer):
+    return s.inputs if layer == 0 else s.units
+
+
+@compiled
+def forward_weights_at(s, layer):
+    """Where a layer begins in a member's packed weights, and in its packed gradient: [1 + inputs + units, gates]."""
+    return 0 if layer == 0 else s.gates * ((1 + s.inputs + s.units) + (layer - 1) * (1 + 2 * s.units))
+
+
+@compiled
+def backward_weights_at(s, layer):
+    """Where a layer begins in a member's packed transposed weights: [gates, units] for h, then [gates, wide or units] for x."""
+    return 0 if layer == 0 else s.gates * ((s.wide + s.units) + (layer - 1) * 2 * s.units)
+
+
+@compiled
+def pack(s, layer, w_ih, w_hh, bias, forward, backward):
+    """Reorder one member's layer (weights come as [4 hidden, inputs]).
+
+    forward: [units / LANES, 1 + inputs + units, 4, LANES], bias first, halved where a sigmoid follows, since
+    sigmoid(z) = tanh(z / 2) / 2 + 1 / 2; backward: panels of two vectors' columns (``_pack_line``).
+    """
+    inputs = inputs_of(s, layer)
+    depth = 1 + inputs + s.units
+    start, back = forward_weights_at(s, layer), backward_weights_at(s, layer)
+    forward[start : forward_weights_at(s, layer + 1)] = 0.0
+    backward[back : backward_weights_at(s, layer + 1)] = 0.0
+    for unit in range(s.hidden):
+        for gate in range(4):
+            row = gate * s.hidden + unit
+            scale = np.float32(1.0 if gate == 2 else 0.5)
+            at = start + (unit // LANES * depth * 4 + gate) * LANES + unit % LANES
+            forward[at] = scale * bias[row]
+            for k in range(w_ih.shape[1]):
+                forward[at + (1 + k) * 4 * LANES] = scale * w_ih[row, k]
+            for k in range(s.hidden):
+                forward[at + (1 + inputs + k) * 4 * LANES] = scale * w_hh[row, k]
+            line = (unit // LANES * 4 + gate) * LANES + unit % LANES
+            _pack_line(s, w_hh[row], s.units, line, backward, back)
+            if layer > 0 or s.wide > 0:
+                _pack_line(s, w_ih[row], s.units if layer else s.wide, line, backward, back + s.gates * s.units)
+
+
+@compiled
+def _pack_line(s, w, across, line, out, at):
+    """Line ``line`` of a matrix [gates, across] kept as panels of two vectors' columns, the last of one where that is left."""
+    for k in range(w.size):
+        left = k // (2 * LANES) * (2 * LANES)
+        out[at + left * s.gates + line * min(2 * LANES, across - left) + k - left] = w[k]
+
+
+@compiled
+def unpack(s, layer, dw, dw_ih, dw_hh, dbias):
+    """Sum one member's tiles, dw [tiles, packed], in their order and bring one layer back to PyTorch's layout."""
+    start, end = forward_weights_at(s, layer), forward_weights_at(s, layer + 1)
+    total = dw[0, start:end]
+    for tile in range(1, dw.shape[0]):
+        share = dw[tile, start:end]
+        for k in range(total.size):
+            total[k] += share[k]
+    past = 1 + inputs_of(s, layer)
+    for gate in range(4):
+        for unit in range(s.hidden):
+            row = gate * s.hidden + unit
+            at = (unit // LANES * 4 + gate) * LANES + unit % LANES
+            dbias[row] = total[at]
+            for k in range(dw_ih.shape[1]):
+                dw_ih[row, k] = total[at + (1 + k) * s.gates]
+            for k in range(s.hidden):
+                dw_hh[row, k] = total[at + (past + k) * s.gates]
+
+
+@compiled
+def load_windows(s, tile, begin, steps, x, mask, out, out0):
+    """out[steps, rows, inputs] = the tile's windows of x [steps, batch, features], times their mask, zero in padding."""
+    out[out0 : out0 + steps * tile.rows * s.inputs] = 0.0
+    for t in range(steps):
+        for b in range(tile.windows):
+            at = out0 + (t * tile.rows + b) * s.inputs
+            for k in range(s.features):
+                out[at + k] = x[begin + t, tile.first + b, k] * (mask[tile.first + b, k] if s.masked else 1)
+
+
+@compiled
+def save_input_gradient(s, tile, source, mask, dx):
+    """dx [steps, batch, features] from source [steps, rows, wide], whose steps lie ``max(wide, units)`` columns apart."""
+    for t in range(s.steps):
+        for b in range(tile.windows):
+            at = t * tile.rows * max(s.wide, s.units) + b * s.wide
+            for k in range(s.features):
+                dx[t, tile.first + b, k] = source[at + k] * (mask[tile.first + b, k] if s.masked else 1)
+
+
+@compiled
+def save_outputs(s, tile, begin, steps, hs, hs0, mask, y):
+    """y [steps, batch, hidden] = the last layer's h, through the output mask."""
+    for t in range(steps):
+        for b in range(tile.windows):
+            at = hs0 + (t * tile.rows + b) * s.units
+            out, h = y[begin + t, tile.first + b], hs[at : at + s.hidden]
+            _copy(h, out, s.masked, mask[2 * s.layers - 1, tile.first + b])
+
+
+@compiled
+def load_output_gradient(s, tile, dy, mask, out, out0):
+    """out[steps, rows, units] = the tile's part of dy [steps, batch, hidden], through the output mask, zero in padding."""
+    out[out0 : out0 + s.steps * tile.rows * s.units] = 0.0
+    for t in range(s.steps):
+        for b in range(tile.windows):
+            at = out0 + (t * tile.rows + b) * s.units
+            d = out[at : at + s.hidden]
+            _copy(dy[t, tile.first + b], d, s.masked, mask[2 * s.layers - 1, tile.first + b])
+
+
+@compiled
+def _copy(source, out, masked, mask):
+    if masked:
+        for k in range(out.size):
+            out[k] = source[k] * mask[k]
+    else:
+        for k in range(out.size):
+            out[k] = source[k]
+
+
+@compiled
+def mask_steps(s, tile, steps, source, source0, mask, out, out0):
+    """out[steps, rows, units] = source times mask [batch, units], held over the steps."""
+    for t in range(steps):
+        for b in range(tile.rows):
+            at = (t * tile.rows + b) * s.units
+            keep = mask[tile.first + min(b, tile.windows - 1)]
+            _copy(source[source0 + at : source0 + at + s.units], out[out0 + at : out0 + at + s.units], True, keep)
+
+
+@compiled
+def load_state(s, tile, state, out, out0):
+    """out[rows, units] = the tile's part of one layer's state [members, batch, hidden], zero in padding."""
+    out[out0 : out0 + tile.rows * s.units] = 0.0
+    for b in range(tile.windows):
+        for k in range(s.hidden):
+            out[out0 + b * s.units + k] = state[tile.member, tile.first + b, k]
+
+
+@compiled
+def save_state(s, tile, source, source0, state):
+    for b in range(tile.windows):
+        for k in range(s.hidden):
+            state[tile.member, tile.first + b, k] = source[source0 + b * s.units + k]
