@@ -232,3 +232,17 @@ def test_wrong_delimiters():
 def test_a_little_disorder_is_sorted():
     rows = [(1.0, "Vehicle speed", 1, "km/h"), (2.0, "Vehicle speed", 2, "km/h"), (1.9, "Vehicle speed", 3, "km/h")]
     np.testing.assert_array_equal(long(rows).series["speed_kmh"], [[1, 1.9, 2], [1, 3, 2]])
+
+
+def test_a_last_line_cut_short_is_left_out_and_told():
+    data = (HEADER + '\n"1";"Vehicle speed";"2";"km/h";\n"2";"Vehicle spe').encode()
+    drive = car_scanner_long.read(Path("x.csv"), data, ReadOptions())[0]
+    np.testing.assert_array_equal(drive.series["speed_kmh"], [[1], [2]])
+    assert any("cut short" in note for note in drive.notes)
+
+
+def test_one_pid_in_two_units_is_two_claims():
+    rows = [(1, "Vehicle speed", 10, "mph"), (2, "Vehicle speed", 20, "km/h"), (3, "Vehicle speed", 21, "km/h")]
+    drive = long(rows)
+    np.testing.assert_array_equal(drive.series["speed_kmh"], [[2, 3], [20, 21]])
+    assert any("set aside: 'Vehicle speed (mph)'" in note for note in drive.notes)

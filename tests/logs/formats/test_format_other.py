@@ -205,6 +205,42 @@ def test_mf4_signals_by_alias_and_by_map(tmp_path):
     np.testing.assert_allclose(turned.series["speed_kmh"][1], [-36, -72])
 
 
+DBC = """VERSION ""
+NS_ :
+BS_:
+BU_: ECU
+BO_ 256 Drive: 8 ECU
+ SG_ VehicleSpeed : 0|16@1+ (0.1,0) [0|400] "km/h" ECU
+ SG_ MotorTorque : 16|16@1- (0.5,0) [-500|500] "Nm" ECU
+"""
+
+
+def test_mf4_bus_frames_need_their_dbc(tmp_path):
+    asammdf = pytest.importorskip("asammdf")
+    from asammdf.blocks import v4_constants
+    from asammdf.blocks.source_utils import Source
+
+    payload = np.zeros((3, 8), dtype="u1")
+    payload[:, :2] = np.array([500, 510, 520], dtype="<u2").view("u1").reshape(3, 2)
+    fields = {
+        "BusChannel": np.ones(3, "u1"), "ID": np.full(3, 256, "<u4"), "IDE": np.zeros(3, "u1"), "DLC": np.full(3, 8, "u1"),
+        "DataLength": np.full(3, 8, "u1"), "DataBytes": payload,
+    }  # fmt: skip
+    types = [(f"CAN_DataFrame.{name}", value.dtype.str, value.shape[1:]) for name, value in fields.items()]
+    frames = np.rec.fromarrays(list(fields.values()), dtype=types)
+    source = Source("CAN", "CAN", "CAN", bus_type=v4_constants.BUS_TYPE_CAN, source_type=v4_constants.SOURCE_BUS)
+    with asammdf.MDF(version="4.10") as file:
+        file.append(asammdf.Signal(frames, np.array([0.0, 0.1, 0.2]), name="CAN_DataFrame", source=source))
+        data = Path(file.save(tmp_path / "can.mf4")).read_bytes()
+    with pytest.raises(LogError, match="--dbc"):
+        mdf.read(Path("can.mf4"), data, ReadOptions())
+    with pytest.raises(LogError, match="no such DBC"):
+        mdf.read(Path("can.mf4"), data, ReadOptions(dbc=tmp_path / "none.dbc"))
+    (tmp_path / "car.dbc").write_text(DBC)
+    (drive,) = mdf.read(Path("can.mf4"), data, ReadOptions(dbc=tmp_path / "car.dbc"))
+    np.testing.assert_allclose(drive.series["speed_kmh"], [[0, 0.1, 0.2], [50, 51, 52]])
+
+
 def test_mf4_without_asammdf_or_broken(tmp_path, monkeypatch):
     with pytest.raises(LogError, match="cannot be read"):
         mdf.read(Path("x.mf4"), b"MDF     4.10    " + b"\0" * 10, ReadOptions())

@@ -53,14 +53,14 @@ def read(path: Path, data: bytes, options: ReadOptions) -> list[Readings]:
     if repeats:
         notes.append(f"{repeats} readings repeated 10 ms later were dropped")
     name = f"{NAME} with GPS" if any(cell.startswith("LATITUDE") for cell in names) else NAME
-    return [Readings(trip_id(path), series, name, (*chosen, *notes))]
+    return [Readings(trip_id(path), series, name, (*chosen, *notes, *table.notes))]
 
 
 def _parts(frame: pl.DataFrame, pids: pl.DataFrame) -> dict[tuple[str, str], Series]:
     """The raw readings of each PID and unit. Grouped by PID first: a key of two texts costs five times as much."""
     parts: dict[tuple[str, str], Series] = {}
     for pid, at, value, units in zip(pids["PID"], pids["time"], pids["VALUE"], pids["UNITS"], strict=True):
-        for unit in units:
+        for unit in sorted(units):
             if len(units) > 1:
                 rows = frame.filter((pl.col("PID") == pid) & (pl.col("UNITS") == unit))
                 at, value = rows["time"], rows["VALUE"]

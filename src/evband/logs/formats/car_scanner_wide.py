@@ -46,7 +46,7 @@ def read(path: Path, data: bytes, options: ReadOptions) -> list[Readings]:
     if repeats:
         notes.append(f"{repeats} readings repeated 10 ms later were dropped")
     name = f"{NAME} with GPS" if any(name.casefold() == "latitude" for name in names) else NAME
-    return [Readings(trip_id(path), series, name, (*chosen, *notes))]
+    return [Readings(trip_id(path), series, name, (*chosen, *notes, *table.notes))]
 
 
 def _time(path: Path, table: text.Table) -> tuple[NDArray[np.float64], list[str]]:

@@ -54,13 +54,15 @@ def _open(path: Path, data: bytes, options: ReadOptions) -> Any:
         from asammdf import MDF
     except ImportError:
         raise LogError(f"{path}: reading MF4 needs asammdf; install it with pip install 'evband[mdf]'.") from None
+    if options.dbc is not None and not options.dbc.is_file():
+        raise LogError(f"{options.dbc}: there is no such DBC file; check the path.")
     reason = ""
     with _silent_finalisers():
         try:
             file = MDF(io.BytesIO(data))
             return file if options.dbc is None else file.extract_bus_logging({"CAN": [(str(options.dbc), 0)]})
         except Exception as problem:  # asammdf raises whatever the damaged bytes lead to
-            reason = str(problem).strip() or type(problem).__name__
+            reason = re.sub(r"'?<_io[^>]*>'?", "it", str(problem).strip()) or type(problem).__name__
         gc.collect()
     what = " with that DBC" if options.dbc else ""
     raise LogError(f"{path}: the MF4 file cannot be read{what} ({reason}); check that it is whole.")

@@ -61,6 +61,7 @@ class Table:
     frame: pl.DataFrame  # columns "0", "1", ... by position
     header: list[str]
     first_line: int
+    notes: tuple[str, ...] = ()
 
 
 def table(
@@ -90,18 +91,27 @@ def table(
         )
     delimiter = delimiter or found
     _check_width(path, head, names, delimiter, row)
+    notes: tuple[str, ...] = ()
     try:
         frame = _parse(data, delimiter, row + 1, len(names) + 1, keep, numeric)
     except pl.exceptions.PolarsError as problem:
-        if "utf-8" not in str(problem):
-            raise LogError(
-                f"{path}: it is no table separated by {delimiter!r} ({str(problem).splitlines()[0]}); "
-                "export it again or repair that line."
-            ) from None
-        frame = _parse(_to_utf8(data), delimiter, row + 1, len(names) + 1, keep, numeric)
+        repaired, notes = _repair(path, data, delimiter, str(problem))
+        frame = _parse(repaired, delimiter, row + 1, len(names) + 1, keep, numeric)
     if frame.height == 0:
         raise LogError(f"{path}: it has a header but no rows; record or export the drive again.")
-    return Table(frame, names, row + 2)
+    return Table(frame, names, row + 2, notes)
+
+
+def _repair(path: Path, data: bytes, delimiter: str, problem: str) -> tuple[bytes, tuple[str, ...]]:
+    """Bytes that polars can parse: as UTF-8, or without a last line that was cut short; else an error."""
+    if "utf-8" in problem:
+        return _to_utf8(data), ()
+    last = data.rfind(b"\n") + 1
+    if data[last:].count(b'"') % 2:
+        return data[:last], ("the last line is cut short and was left out",)
+    raise LogError(
+        f"{path}: it is no table separated by {delimiter!r} ({problem.splitlines()[0]}); export it again or repair that line."
+    )
 
 
 def _parse(
