@@ -196,7 +196,7 @@ def _teach(
     settings: TrainingSettings,
     progress: Callable[[int, int, float], None] | None,
 ) -> Tensor:
-    """Minimise, over rows: (mean error / total)^2 + (log scale error)^2 + (epistemic error / epistemic)^2."""
+    """Minimise, over rows: (mean error / total)^2 + (log scale error)^2 + the epistemic part's gamma deviance."""
     theta = theta.requires_grad_()
     optimiser = torch.optim.Adam([theta], lr=settings.rate)
     rows = objective.Rows(
@@ -216,17 +216,24 @@ def _teach(
             where = index[0]
             error = ((location - mean[0]) / total[where]).square()
             error = error + (out.scale[0].log() - log_scale[where]).square()
-            error = error + (spread / lesson.epistemic[where] - 1).square()
+            error = error + _gamma_deviance(spread / lesson.epistemic[where])
             loss = torch.where(target[0], error, 0.0).sum() / target.sum().clamp(min=1)
             optimiser.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
             torch.nn.utils.clip_grad_norm_([theta], settings.clip)
             optimiser.param_groups[0]["lr"] = learning_rate(settings, epoch * steps + k, settings.epochs * steps)
             optimiser.step()
-            summed += float(loss)
+            summed += float(loss.detach())
         if progress:
             progress(epoch + 1, settings.epochs, summed / steps)
     return theta.detach()
+
+
+def _gamma_deviance(ratio: Tensor) -> Tensor:
+    """2 (1/q + log q - 1), q = taught/true: least at the conditional mean, about (log q)^2 near 1; a tangent below q = 0.2."""
+    least = 0.2
+    q = ratio.clamp(min=least)
+    return 2 * (1 / q + q.log() - 1 + (1 / least - 1 / least**2) * (ratio - q))
 
 
 def _sibling(model: PowerModel, method: str) -> PowerModel:

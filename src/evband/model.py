@@ -187,6 +187,18 @@ class PowerModel(BaseEstimator):  # type: ignore[misc]
                 parts.append(self._bands(Trips(trips[int(t)] for t in held), self._networks(never_saw), stretch=1.0))
         return Bands.concat(parts) if parts else None
 
+    def recalibrate(self, trips: Any) -> Self:
+        """Refit the stretch on trips that the model never saw (at least 9); whatever stretch there was is forgotten."""
+        trips = self._on_grid(trips, self.settings_)
+        self.stretch_ = fit_stretch(self._bands(trips, self._networks(), stretch=1.0), CALIBRATION_LEVEL)
+        self.calibration_ = f"stretched by {self.stretch_:.3f} on {len(trips)} trips given for it"
+        return self
+
+    def check(self) -> None:
+        """Raise a SettingsError if the settings cannot be fitted with, before any log is read."""
+        self._resolve()
+        jobs.resolve_device(self.device)
+
     def _resolve(self) -> Settings:
         chosen = {
             name: value

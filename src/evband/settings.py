@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal
 
@@ -104,16 +105,38 @@ def resolve(preset: str, **chosen: Any) -> Settings:
     """The preset with what the user chose; None means the preset's own value."""
     if preset not in PRESETS:
         raise SettingsError(f"preset {preset!r} is not one of {', '.join(PRESETS)}")
-    settings = replace(PRESETS[preset], **{k: v for k, v in chosen.items() if v is not None})
+    chosen = {k: v for k, v in chosen.items() if v is not None}
+    for name, value in chosen.items():
+        _check_type(name, value)
+    settings = replace(PRESETS[preset], **chosen)
     if settings.method not in METHODS:
         raise SettingsError(f"method {settings.method!r} is not one of {', '.join(METHODS)}")
     if not 1 <= settings.members <= 1000:
         raise SettingsError(f"members is {settings.members}; choose 1 to 1000")
     if not 0 < settings.hz <= 100:
         raise SettingsError(f"hz is {settings.hz}; choose a grid above 0 and up to 100 rows a second")
+    if settings.seed < 0:
+        raise SettingsError(f"seed is {settings.seed}; choose a whole number that is not negative")
+    if settings.prior not in ("fan_in", "paper"):
+        raise SettingsError(f"prior {settings.prior!r} is not fan_in, paper or a fitted model")
+    if min(settings.prior_variance, settings.rate, settings.clip) <= 0 or min(settings.beta, settings.temperature) < 0:
+        raise SettingsError("prior_variance, rate and clip must be above 0, beta and temperature not under 0")
     try:
         settings.architecture(1, 1)
         settings.training()
     except ValueError as problem:
         raise SettingsError(str(problem)) from None
     return settings
+
+
+_TYPES: dict[str, tuple[type, ...]] = {"int": (int,), "bool": (bool,), "float": (int, float), "str": (str,)}
+
+
+def _check_type(name: str, value: Any) -> None:
+    """Settings come from command lines, TOML and model files too."""
+    annotation = {f.name: str(f.type) for f in fields(Settings)}[name]
+    wanted = annotation.split(" | ")[0] if "Literal" not in annotation else "str"
+    if not isinstance(value, _TYPES[wanted]) or (isinstance(value, bool) and wanted != "bool"):
+        raise SettingsError(f"{name} is {value!r}; give a {wanted}")
+    if isinstance(value, float) and not math.isfinite(value):
+        raise SettingsError(f"{name} is {value!r}; give a finite number")

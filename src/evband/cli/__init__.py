@@ -12,17 +12,27 @@ from typing import Annotated, Any
 import typer
 
 from evband import __version__
+from evband.cli.calibrate import calibrate
+from evband.cli.collapse import collapse
 from evband.cli.convert import convert
 from evband.cli.evaluate import evaluate
+from evband.cli.fit import fit
+from evband.cli.info import info
 from evband.cli.inspect import inspect
+from evband.cli.predict import predict
 from evband.cli.simulate import simulate
 from evband.errors import EvbandError
 
 COMMANDS: tuple[Callable[..., Any], ...] = (
     inspect,
     convert,
-    evaluate,
     simulate,
+    fit,
+    predict,
+    evaluate,
+    calibrate,
+    collapse,
+    info,
 )
 
 app = typer.Typer(

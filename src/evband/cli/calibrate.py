@@ -1,0 +1,35 @@
+"""`evband calibrate`: refit the stretch of a model's bands on trips it never saw."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from evband.cli.options import Alias, Dbc, FlipPower, Keep, Limit, Logs, Map, read_logs
+from evband.cli.seen import warn_of_training_trips
+
+
+def calibrate(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A fitted model, car.evband.")],
+    logs: Logs,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Calibrated model to write.")],
+    map: Map = None,
+    alias: Alias = None,
+    dbc: Dbc = None,
+    flip_power: FlipPower = False,
+    keep: Keep = None,
+    limit: Limit = None,
+) -> None:
+    """Stretch the bands so that they hold on these trips: at least 9, which the model was not trained on."""
+    from evband.model import load
+
+    fitted = load(model)
+    trips = read_logs(logs, map, alias, dbc, flip_power, keep, limit).on_grid(fitted.settings_.hz)
+    warn_of_training_trips(
+        fitted, trips, "so the bands will be too narrow; calibrate on trips that the model never saw."
+    )
+    before = fitted.stretch_
+    fitted.recalibrate(trips).save(output)
+    print(f"{output}: {fitted.calibration_}; the stretch was {before:.3f}")

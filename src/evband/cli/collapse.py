@@ -1,0 +1,56 @@
+"""`evband collapse`: one network in place of the ensemble."""
+
+from __future__ import annotations
+
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from evband.cli.options import Alias, Dbc, FlipPower, Keep, Limit, Logs, Map, read_logs
+from evband.cli.progress import reporting
+
+
+class How(StrEnum):
+    DISTILL = "distill"
+    AVERAGE = "average"
+
+
+def collapse(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A fitted model, car.evband.")],
+    logs: Logs,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Model of one network to write.")],
+    how: Annotated[How, typer.Option(help="Teach one network the ensemble's bands, or average weights.")] = How.DISTILL,
+    map: Map = None,
+    alias: Alias = None,
+    dbc: Dbc = None,
+    flip_power: FlipPower = False,
+    keep: Keep = None,
+    limit: Limit = None,
+) -> None:
+    """Replace the ensemble by one network that gives mean, aleatoric and epistemic part in one pass, and say what it costs."""
+    from evband.collapse import average, cost, distill
+    from evband.model import load
+
+    fitted = load(model)
+    trips = read_logs(logs, map, alias, dbc, flip_power, keep, limit).on_grid(fitted.settings_.hz)
+    if how is How.AVERAGE:
+        one = average(fitted)
+    else:
+        with reporting("epoch") as report:
+            one = distill(fitted, trips, progress=lambda done, total, loss: report(done, total, f"loss {loss:.4f}"))
+    price = cost(fitted.predict(trips), one.predict(trips))
+    one.save(output)
+    if how is How.AVERAGE:
+        print(
+            "evband: warning: averaging members with anchors of their own is meaningless in general, and one network has "
+            f"no epistemic part ({price}); use --how distill.",
+            file=sys.stderr,
+        )
+    else:
+        print(
+            "its epistemic part was learned on inputs like these and need not rise far from them, as the ensemble's does"
+        )
+    print(f"{output}: {price}, on these trips")

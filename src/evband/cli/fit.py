@@ -1,0 +1,165 @@
+"""`evband fit`: train a model on logs with measured power."""
+
+from __future__ import annotations
+
+import sys
+import tomllib
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from evband.cli.options import Alias, Dbc, FlipPower, Keep, Limit, Logs, Map, read_logs
+from evband.cli.progress import duration, reporting
+from evband.errors import SettingsError
+
+if TYPE_CHECKING:
+    from evband.model import PowerModel
+    from evband.training.loop import Progress
+    from evband.trips import Trips
+
+
+class Preset(StrEnum):
+    DEFAULT = "default"
+    PAPER = "paper"
+
+
+class Method(StrEnum):
+    T_ANCHOR = "t-anchor"
+    T_DROPOUT = "t-dropout"
+    QUANTILE_ANCHOR = "quantile-anchor"
+    QUANTILE_DROPOUT = "quantile-dropout"
+    T_ENSEMBLE = "t-ensemble"
+    GAUSSIAN_ANCHOR = "gaussian-anchor"
+
+
+class Device(StrEnum):
+    AUTO = "auto"
+    CPU = "cpu"
+    CUDA = "cuda"
+
+
+def fit(
+    logs: Logs,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Model file to write, car.evband.")],
+    preset: Annotated[Preset | None, typer.Option(help="Where settings that are not given come from.")] = None,
+    method: Annotated[Method | None, typer.Option(help="Head, and how members come about.")] = None,
+    features: Annotated[str | None, typer.Option(help="auto, motion, torque, S1..S5, or channels a,b,c.")] = None,
+    members: Annotated[int | None, typer.Option(help="Networks in the ensemble.")] = None,
+    epochs: Annotated[int | None, typer.Option(help="Passes over the data at most.")] = None,
+    hz: Annotated[float | None, typer.Option(help="Rows a second of the grid.")] = None,
+    seed: Annotated[int | None, typer.Option(help="The same seed gives the same model.")] = None,
+    tune: Annotated[bool, typer.Option("--tune", help="Choose settings on inner folds of these trips first.")] = False,
+    prior: Annotated[Path | None, typer.Option(help="A model of another car to start from, car0.evband.")] = None,
+    no_calibrate: Annotated[bool, typer.Option("--no-calibrate", help="Leave the bands as trained.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with an interrupted run of this output.")] = False,
+    device: Annotated[Device | None, typer.Option(help="Where to train.")] = None,
+    config: Annotated[
+        Path | None, typer.Option(help="TOML file of PowerModel's arguments; options given here win.")
+    ] = None,
+    map: Map = None,
+    alias: Alias = None,
+    dbc: Dbc = None,
+    flip_power: FlipPower = False,
+    keep: Keep = None,
+    limit: Limit = None,
+) -> None:
+    """Train a model on logs with measured power, and calibrate its bands on trips left out in turn."""
+    from evband.model import PowerModel
+
+    given = {
+        "preset": preset, "method": method, "features": features, "members": members, "epochs": epochs, "hz": hz,
+        "seed": seed, "tune": tune or None, "prior": prior, "calibrate": False if no_calibrate else None, "device": device,
+    }  # fmt: skip
+    settings = _configured(config) | {k: v for k, v in given.items() if v is not None}
+    settings = {k: str(v) if isinstance(v, StrEnum | Path) else v for k, v in settings.items()}
+    if str(settings.get("prior", "")).endswith(".evband"):
+        from evband.model import load
+
+        settings["prior"] = load(settings["prior"])
+    model = PowerModel(**settings)
+    model.check()
+    if not output.absolute().parent.is_dir():
+        raise SettingsError(f"{output}: its directory does not exist; make it first.")
+    _train(model, read_logs(logs, map, alias, dbc, flip_power, keep, limit), output, resume)
+    for line in _summary(model):
+        print(line)
+    print(f"{output}: written")
+
+
+def _configured(path: Path | None) -> dict[str, Any]:
+    """PowerModel's arguments from a TOML file."""
+    from evband.model import PowerModel
+
+    if path is None:
+        return {}
+    try:
+        found = tomllib.loads(path.read_text())
+    except OSError as problem:
+        raise SettingsError(f"{path}: it cannot be read ({problem.strerror}); check the name.") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
+        raise SettingsError(f"{path}: this is not TOML ({problem}); write lines such as members = 30.") from None
+    known = PowerModel().get_params(deep=False)
+    unknown = sorted(set(found) - set(known))
+    if unknown:
+        raise SettingsError(f"{path}: {unknown[0]} is no setting; the settings are {', '.join(sorted(known))}.")
+    if isinstance(found.get("features"), list):
+        found["features"] = ",".join(map(str, found["features"]))
+    return found
+
+
+def _train(model: PowerModel, trips: Trips, output: Path, resume: bool) -> None:
+    """Fit and save, with a checkpoint beside the output for as long as that takes."""
+    from evband.training.checkpoint import Checkpoint
+
+    checkpoint = Checkpoint(output.with_name(output.name + ".checkpoint"), resume)
+    if checkpoint.path.exists() and not resume:
+        _say(f"{checkpoint.path} of an interrupted run is overwritten; --resume would have gone on with it")
+    if resume and not checkpoint.path.exists():
+        _say(f"there is no {checkpoint.path} to go on from; training from the start")
+    try:
+        with reporting("epoch") as report:
+
+            def show(now: Progress) -> None:
+                score = "" if now.log_score is None else f", held-out log score {now.log_score:.3f}"
+                report(now.epoch, now.epochs, f"loss {now.loss:.3f}{score}, {duration(now.seconds_left)} left")
+
+            model.fit(trips, progress=show, say=_say, checkpoint=checkpoint)
+        model.save(output)
+    except KeyboardInterrupt:
+        kept = f"finished epochs are in {checkpoint.path}; the same command with --resume goes on"
+        _say(f"stopped: {kept if checkpoint.path.exists() else 'no epoch was finished, nothing was kept'}")
+        raise
+    checkpoint.remove()
+
+
+def _summary(model: PowerModel) -> list[str]:
+    """What whoever fitted it must know: data, training, nu, calibration."""
+    from evband.card import degrees_of_freedom, on_the_floor
+
+    s, told = model.settings_, model.summary_
+    lines = [
+        f"{s.method}: {s.members} members of {s.layers} x {s.hidden} on {', '.join(model.feature_map_.channels)} at {s.hz:g} Hz",
+        f"trained on {told['trips']} trips, {told['rows']} rows, {told['hours']:.1f} h, for {told['epochs_run']} epochs",
+    ]
+    if told["tuning"]:
+        chosen = ", ".join(f"{name} {getattr(s, name)}" for name in told["tuning"][0] if name != "crps")
+        lines.append(f"tuned over {len(told['tuning'])} candidates: {chosen}")
+    nu, floored = degrees_of_freedom(model), on_the_floor(model)
+    if nu is not None:
+        lines.append(f"degrees of freedom {nu.mean():.2f} ({nu.min():.2f} to {nu.max():.2f})")
+    if floored:
+        lines.append(
+            f"nu sits on its floor of {s.nu_min:g} in {floored} of {s.members} members: the tails are heavier than it "
+            "allows, so read bands and log score rather than the aleatoric part"
+        )
+    if told["restarts"]:
+        which = ", ".join(f"{number} ({times}x)" for number, times in told["restarts"].items())
+        lines.append(f"members that broke and were restarted from their anchor: {which}")
+    lines.append(f"calibration: {model.calibration_}")
+    return lines
+
+
+def _say(text: str) -> None:
+    print(f"evband: {text}", file=sys.stderr, flush=True)

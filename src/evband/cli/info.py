@@ -1,0 +1,63 @@
+"""`evband info`: the model card."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+
+def info(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A fitted model, car.evband.")],
+    json: Annotated[bool, typer.Option("--json", help="Print the whole card as JSON.")] = False,
+) -> None:
+    """How a model was made, on what, how well it did, and the car that can be read off its road-load path."""
+    from json import dumps
+
+    from evband.card import card
+    from evband.model import load
+
+    told = card(load(model))
+    if json:
+        print(dumps(told, indent=2))
+        return
+    for name, text in _lines(told):
+        print(f"{name:<22}{text}")
+
+
+def _lines(told: dict[str, Any]) -> list[tuple[str, str]]:
+    on, nu, bag = told["trained_on"], told["nu"], told["out_of_bag"]
+    ranges = (f"{channel} {low:.4g} .. {high:.4g}" for channel, (low, high) in told["ranges"].items())
+    lines = [
+        ("method", f"{told['method']}, {told['members']} members of {told['network']}"),
+        ("grid", f"{told['grid_hz']:g} Hz"),
+        ("trained on", f"{on['trips']} trips, {on['rows']} rows, {on['hours']:.2f} h"),
+        ("inputs and ranges", "\n".join(ranges).replace("\n", "\n" + " " * 22)),
+        ("made with", ", ".join(f"{name} {version}" for name, version in told["made_with"].items())),
+    ]
+    if told["collapsed"]:
+        lines.append(("collapsed", ", ".join(f"{name} {value}" for name, value in told["collapsed"].items())))
+    if told["restarts"]:
+        lines.append(("restarted members", ", ".join(told["restarts"])))
+    if told["held_out_log_score"] is not None:
+        lines.append(("held-out log score", f"{told['held_out_log_score']:.3f} (mean of single members)"))
+    if bag:
+        lines.append(
+            (
+                "on trips left out",
+                f"RMSE {bag['rmse_kw']:.3f} kW, MAE {bag['mae_kw']:.3f} kW, CRPS {bag['crps_kw']:.3f} kW, "
+                f"90 % coverage {bag['coverage']:.3f}, width {bag['width_kw']:.2f} kW",
+            )
+        )
+    if nu:
+        floor = f"; {told['nu_on_floor']} on the floor" if told["nu_on_floor"] else ""
+        lines.append(("degrees of freedom", f"{nu['mean']:.2f} ({nu['low']:.2f} to {nu['high']:.2f}{floor})"))
+    lines.append(("calibration", f"{told['calibration']} (stretch {told['stretch']:.3f})"))
+    for name, term in told["car"].items():
+        lines.append((name, f"{term['mean']:.4g} +- {term['spread']:.2g} {term['unit']}"))
+    if not told["road_load_terms"]:
+        lines.append(("road-load path", "none, so no mass, drag or rolling resistance to read"))
+    elif "effective mass" not in told["car"]:
+        lines.append(("mass, drag, rolling", "not to be read: torque or force is an input and carries the load"))
+    return lines

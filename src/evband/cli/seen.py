@@ -1,0 +1,22 @@
+"""The warning that commands give when they are shown trips the model was trained on."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from evband.model import PowerModel
+    from evband.trips import Trips
+
+
+def warn_of_training_trips(model: PowerModel, trips: Trips, so: str) -> None:
+    """Say which of these trips (on the model's grid) were in the training data, and what follows."""
+    known = set(model.fingerprints_)
+    seen = [trip.trip_id for trip in trips if trip.fingerprint in known]
+    if seen:
+        named = f"{seen[0]}{', ...' if seen[1:] else ''}"
+        print(
+            f"evband: warning: {len(seen)} of {len(trips)} trips were in the training data ({named}), {so}",
+            file=sys.stderr,
+        )
