@@ -74,8 +74,9 @@ def ours(precision: str) -> tuple[Step, Step]:
         parts = [p.view(MEMBERS, *s) for p, s in zip(theta.split(sizes, 1), shapes, strict=True)]
         layers = [LayerWeights(*parts[3 * k : 3 * k + 3]) for k in range(LAYERS)]
         h, _ = ensemble_lstm(x, layers)
-        raw = torch.baddbmm(parts[-2].unsqueeze(1), h.flatten(1, 2), parts[-3].transpose(1, 2))
-        loss = student_t(raw.view(MEMBERS, TIME, WINDOWS, 2), parts[-1], y).sum()
+        # A product a step: as one long product a member, the gradient of so small a head would leave the GPU idle.
+        raw = torch.matmul(h, parts[-3].transpose(1, 2).unsqueeze(1)) + parts[-2].view(MEMBERS, 1, 1, 2)
+        loss = student_t(raw, parts[-1], y).sum()
         adam.zero_grad()
         loss.backward()
         adam.step()

@@ -24,8 +24,8 @@ def _tanh(z):
 
 @triton.jit
 def _tf32_part(a):
-    """The leading bits of a float32, which a tf32 product keeps."""
-    return (a.to(tl.int32, bitcast=True) & -8192).to(tl.float32, bitcast=True)
+    """The float32 rounded to the bits a tf32 product keeps."""
+    return ((a.to(tl.int32, bitcast=True) + 4096) & -8192).to(tl.float32, bitcast=True)
 
 
 @triton.jit
@@ -48,7 +48,7 @@ def _gate(w, gate, units, fed, stride, HIDDEN: tl.constexpr, WIDTH: tl.constexpr
     return tl.load(w + (gate * HIDDEN + units) * WIDTH + fed * stride, mask=(units < HIDDEN) & (fed < WIDTH), other=0.0)
 
 
-@triton.jit(do_not_specialize=["time", "batch"])
+@triton.jit(do_not_specialize=["w_ih_member", "w_hh_member", "bias_member", "time", "steps", "batch"])
 def forward(
     x,  # FUSED: inputs [members, time, batch, INPUTS]; else x W_ih' + b  [members, time, batch, 4 HIDDEN]
     w_ih,  # [members, 4 HIDDEN, INPUTS]
@@ -64,7 +64,11 @@ def forward(
     h_last,  # out: [members, batch, HIDDEN]
     c_last,
     x_member,  # members' stride in x; 0 where they share it
-    time,
+    w_ih_member,
+    w_hh_member,
+    bias_member,
+    time,  # of the whole sequence
+    steps,  # to run; the sequences' pointers are at the first of them
     batch,
     HIDDEN: tl.constexpr,
     INPUTS: tl.constexpr,
@@ -92,7 +96,7 @@ def forward(
     cs += member * (time + 1) * step
     gates += member * time * step * 4
     x += member * x_member
-    w_hh += member * 4 * HIDDEN * HIDDEN
+    w_hh += member * w_hh_member
 
     h = tl.load(h0 + state + at, mask=own, other=0.0)
     c = tl.load(c0 + state + at, mask=own, other=0.0)
@@ -111,12 +115,12 @@ def forward(
         kf = tl.arange(0, FP)[:, None]
         seen = (b < batch) & (k < INPUTS)
         at_x = b * INPUTS + k
-        w_ih += member * 4 * HIDDEN * INPUTS
+        w_ih += member * w_ih_member
         vi = _gate(w_ih, 0, u, kf, 1, HIDDEN, INPUTS)
         vf = _gate(w_ih, 1, u, kf, 1, HIDDEN, INPUTS)
         vg = _gate(w_ih, 2, u, kf, 1, HIDDEN, INPUTS)
         vo = _gate(w_ih, 3, u, kf, 1, HIDDEN, INPUTS)
-        bias += member * 4 * HIDDEN
+        bias += member * bias_member
         bi = tl.load(bias + u, mask=u < HIDDEN, other=0.0)
         bf = tl.load(bias + HIDDEN + u, mask=u < HIDDEN, other=0.0)
         bg = tl.load(bias + 2 * HIDDEN + u, mask=u < HIDDEN, other=0.0)
@@ -124,7 +128,7 @@ def forward(
         if MASKED:
             keep_x = tl.load(in_mask + member * batch * INPUTS + at_x, mask=seen, other=0.0)
 
-    for _ in range(time):
+    for _ in range(steps):
         if FUSED:
             x_now = tl.load(x + at_x, mask=seen, other=0.0)
             x += batch * INPUTS
@@ -172,7 +176,7 @@ def forward(
     tl.store(c_last + state + at, c, mask=own)
 
 
-@triton.jit(do_not_specialize=["one", "time", "batch"])
+@triton.jit(do_not_specialize=["w_ih_member", "w_hh_member", "one", "time", "steps", "batch"])
 def backward(
     dy,  # [members, time, batch, HIDDEN]
     gates,  # [members, time, batch, HIDDEN, 4], activated
@@ -188,8 +192,11 @@ def backward(
     dh0,  # out: [members, batch, HIDDEN]
     dc0,
     dy_member,  # members' stride in dy
+    w_ih_member,
+    w_hh_member,
     one,  # 1, unknown to the compiler, so that it lays weight tiles out along the summed axis, as matrix units read them
     time,
+    steps,
     batch,
     HIDDEN: tl.constexpr,
     INPUTS: tl.constexpr,
@@ -212,12 +219,12 @@ def backward(
     at4 = b * 4 * HIDDEN + q
     step = batch * HIDDEN
     state = member * step
-    last = member * time + time - 1
+    last = member * time + steps - 1
     cs += (last + member) * step
     gates += last * step * 4
     dz += last * step * 4
     dy += member * dy_member + (last - member * time) * step
-    w_hh += member * 4 * HIDDEN * HIDDEN
+    w_hh += member * w_hh_member
 
     dh = tl.load(dh_last + state + at, mask=own, other=0.0)
     dc = tl.load(dc_last + state + at, mask=own, other=0.0)
@@ -232,7 +239,7 @@ def backward(
         k = tl.arange(0, FP)[None, :]
         seen = (b < batch) & (k < INPUTS)
         at_x = b * INPUTS + k
-        w_ih += member * 4 * HIDDEN * INPUTS
+        w_ih += member * w_ih_member
         dx += last * batch * INPUTS
         vi = _gate(w_ih, 0, ku, k, one, HIDDEN, INPUTS)
         vf = _gate(w_ih, 1, ku, k, one, HIDDEN, INPUTS)
@@ -241,7 +248,7 @@ def backward(
         if MASKED:
             keep_x = tl.load(in_mask + member * batch * INPUTS + at_x, mask=seen, other=0.0)
 
-    for _ in range(time):
+    for _ in range(steps):
         four = tl.load(gates + at4, mask=own4, other=0.0)
         ig, fo = tl.split(tl.reshape(four, (TILE, HP, 2, 2)))
         i, g = tl.split(ig)
@@ -283,46 +290,60 @@ def backward(
     tl.store(dc0 + state + at, dc, mask=own)
 
 
-@triton.jit(do_not_specialize=["rows", "batch", "rows_each"])
+@triton.jit(do_not_specialize=["time", "batch", "rows_each"])
 def weight_gradient(
-    dz,  # [members, rows, HIDDEN, 4]
-    fed,  # [members, rows, WIDTH]: what the weights were fed
-    fed_mask,  # [members, batch, WIDTH]
-    dw,  # out, a part each of ``parts``: [members, parts, 4 HIDDEN, WIDTH]
-    db,  # out where BIAS: [members, parts, 4 HIDDEN]
+    dz,  # [members, time, batch, HIDDEN, 4]
+    fed,  # [members, time, batch, INPUTS]
+    hs,  # [members, time + 1, batch, HIDDEN]
+    in_mask,  # [members, batch, INPUTS]
+    rec_mask,  # [members, batch, HIDDEN]
+    out,  # [members, parts, 4 HIDDEN INPUTS + 4 HIDDEN HIDDEN + 4 HIDDEN]: of w_ih, w_hh and bias
     fed_member,  # members' stride in fed
-    rows,
+    time,
     batch,
-    rows_each,
+    rows_each,  # rows (step and window) of a part
     HIDDEN: tl.constexpr,
-    WIDTH: tl.constexpr,
-    WP: tl.constexpr,
+    INPUTS: tl.constexpr,
+    HP: tl.constexpr,
+    FP: tl.constexpr,
     BLOCK: tl.constexpr,
     STEP: tl.constexpr,
     MASKED: tl.constexpr,
-    BIAS: tl.constexpr,
     EXACT: tl.constexpr,
 ):
-    """dw = sum over rows of dz' fed; db = sum of dz. Parts are added outside, in a fixed order: equal runs, equal bits."""
+    """dz' [fed, h, 1], summed over rows. Parts are added outside, in a fixed order: equal runs, equal bits."""
     part = tl.program_id(0)
     member = tl.program_id(2).to(tl.int64)
     q = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
-    k = tl.arange(0, WP)[None, :]
+    k = tl.arange(0, FP)[None, :]
+    u = tl.arange(0, HP)[None, :]
+    rows = time * batch
     dz += member * rows * 4 * HIDDEN
     fed += member * fed_member
-    acc = tl.zeros((BLOCK, WP), tl.float32)
-    acc_b = tl.zeros((STEP, BLOCK), tl.float32)
+    hs += member * (rows + batch) * HIDDEN
+    dw_ih = tl.zeros((BLOCK, FP), tl.float32)
+    dw_hh = tl.zeros((BLOCK, HP), tl.float32)
+    db = tl.zeros((STEP, BLOCK), tl.float32)
     end = tl.minimum(rows, (part + 1) * rows_each)
     for start in range(part * rows_each, end, STEP):
         r = (start + tl.arange(0, STEP)[:, None]).to(tl.int64)
         d = tl.load(dz + r * 4 * HIDDEN + q[None, :], mask=(r < end) & (q[None, :] < 4 * HIDDEN), other=0.0)
-        v = tl.load(fed + r * WIDTH + k, mask=(r < end) & (k < WIDTH), other=0.0)
+        x = tl.load(fed + r * INPUTS + k, mask=(r < end) & (k < INPUTS), other=0.0)
+        h = tl.load(hs + r * HIDDEN + u, mask=(r < end) & (u < HIDDEN), other=0.0)
         if MASKED:
-            v *= tl.load(fed_mask + (member * batch + r % batch) * WIDTH + k, mask=(r < end) & (k < WIDTH), other=0.0)
-        acc = _dot(tl.trans(d), v, acc, EXACT)
-        if BIAS:
-            acc_b += d
-    out = (member * tl.num_programs(0) + part) * 4 * HIDDEN + (q % 4) * HIDDEN + q // 4
-    tl.store(dw + out[:, None] * WIDTH + k, acc, mask=(q[:, None] < 4 * HIDDEN) & (k < WIDTH))
-    if BIAS:
-        tl.store(db + out, tl.sum(acc_b, axis=0), mask=q < 4 * HIDDEN)
+            window = member * batch + r % batch
+            x *= tl.load(in_mask + window * INPUTS + k, mask=(r < end) & (k < INPUTS), other=0.0)
+            h *= tl.load(rec_mask + window * HIDDEN + u, mask=(r < end) & (u < HIDDEN), other=0.0)
+        d_t = tl.trans(d)
+        # Matrix units cut the bits a sum cannot hold, they do not round: long sums are kept outside them.
+        dw_ih += _dot(d_t, x, tl.zeros((BLOCK, FP), tl.float32), EXACT)
+        dw_hh += _dot(d_t, h, tl.zeros((BLOCK, HP), tl.float32), EXACT)
+        db += d
+    out += (member * tl.num_programs(0) + part) * 4 * HIDDEN * (INPUTS + HIDDEN + 1)
+    row = ((q % 4) * HIDDEN + q // 4)[:, None]
+    there = q[:, None] < 4 * HIDDEN
+    tl.store(out + row * INPUTS + k, dw_ih, mask=there & (k < INPUTS))
+    out += 4 * HIDDEN * INPUTS
+    tl.store(out + row * HIDDEN + u, dw_hh, mask=there & (u < HIDDEN))
+    out += 4 * HIDDEN * HIDDEN
+    tl.store(out + row, tl.sum(db, axis=0)[:, None], mask=there)
