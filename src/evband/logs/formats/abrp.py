@@ -69,7 +69,7 @@ def read(path: Path, data: bytes, options: ReadOptions) -> list[Readings]:
     if "speed_kmh" not in series:
         raise LogError(
             f"{path}: all values of speed are missing (keys found: {', '.join(seen)}); "
-            "the key must be speed, in km/h, or be named with --aliases."
+            "the key must be speed, in km/h, or be named with --alias speed_kmh=KEY."
         )
     if charging:
         notes.append(f"{charging} of {len(times)} samples were taken while charging")

@@ -194,7 +194,7 @@ def _no_speed(path: Path, claims: list[Claim], columns: Sequence[str], alias: Al
     hint = f"; the nearest is {nearest!r}" if nearest else ""
     return (
         f"{path}: there is no speed (speed_kmh) among its columns {shown}{hint}; "
-        "add its name with --aliases or name it in a --map file."
+        "name it with --alias speed_kmh=NAME or in a --map file."
     )
 
 
