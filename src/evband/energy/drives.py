@@ -1,0 +1,97 @@
+"""What energy needs of predicted trips: mean power, members, noise and measured power of every grid row, trip by trip."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evband.bands import Bands, Mixture, QuantileSet, Stacked, StudentMixture
+from evband.errors import TripsError
+
+Array = NDArray[np.float64]
+OUTSIDE = 4.0  # an error's variance is taken as four times as large where an input left the training range
+
+
+@dataclass(frozen=True, eq=False)
+class Drive:
+    """One trip's rows. Members and noise are as trained: a stretch that calibrates single rows says nothing about sums."""
+
+    trip_id: str
+    hz: float
+    mean: Array  # [T] kW
+    members: Array  # [M, T] kW, location of every member
+    noise: Array  # [T] kW^2, aleatoric variance
+    outside: NDArray[np.bool_]  # [T]
+    speed_kmh: Array  # [T]
+    power_kw: Array  # [T] as measured, NaN where unknown
+
+    def __len__(self) -> int:
+        return len(self.mean)
+
+    @property
+    def distance_km(self) -> Array:
+        """[T] driven by the end of each row."""
+        return np.asarray(np.cumsum(self.speed_kmh) / self.hz / 3600.0)
+
+    def rows(self, which: slice) -> Drive:
+        """A stretch of the trip."""
+        return Drive(
+            self.trip_id,
+            self.hz,
+            self.mean[which],
+            self.members[:, which],
+            self.noise[which],
+            self.outside[which],
+            self.speed_kmh[which],
+            self.power_kw[which],
+        )
+
+    def between_km(self, start: float, end: float) -> slice:
+        """The rows that end after `start` and up to `end` kilometres."""
+        distance = self.distance_km
+        return slice(
+            int(np.searchsorted(distance, start, side="right")), int(np.searchsorted(distance, end, side="right"))
+        )
+
+
+def drives_of(bands: Bands) -> list[Drive]:
+    """Predicted trips as drives, in the order of the bands."""
+    if bands.hz is None or bands.speed_kmh is None:
+        raise TripsError("These bands lack their grid rate or speed, which energy needs; take them from predict.")
+    ids = bands.trip_id.tolist()
+    starts = [i for i, name in enumerate(ids) if i == 0 or name != ids[i - 1]]
+    return [_drive(bands, a, b) for a, b in zip(starts, [*starts[1:], len(ids)], strict=True)]
+
+
+def _drive(bands: Bands, a: int, b: int) -> Drive:
+    part = bands.members.rows(np.arange(a, b))
+    mean, stretch = part.mean, bands.stretch if np.isfinite(bands.stretch) else 1.0
+    speed, power = bands.speed_kmh, bands.power_kw
+    assert speed is not None
+    assert bands.hz is not None
+    return Drive(
+        trip_id=str(bands.trip_id[a]),
+        hz=bands.hz,
+        mean=mean,
+        members=mean + (_locations(part) - mean) / stretch,
+        noise=np.asarray(part.aleatoric) / stretch**2,
+        outside=np.asarray(bands.outside[a:b], bool),
+        speed_kmh=np.nan_to_num(np.maximum(speed[a:b], 0.0)),
+        power_kw=np.full(b - a, np.nan) if power is None else np.asarray(power[a:b], float),
+    )
+
+
+def _locations(part: Mixture) -> Array:
+    """[M, n]: where each member puts the power; a quantile member its median, moved so that all average to the mean."""
+    if isinstance(part, Stacked) and len(part.parts) == 1:
+        return _locations(part.parts[0])
+    if isinstance(part, StudentMixture):
+        return part.mu.astype(np.float64)
+    if isinstance(part, QuantileSet):
+        at = np.array([np.interp(0.5, part.levels, np.arange(len(part.levels)))])
+        low, share = int(at[0]), float(at[0] % 1)
+        median = (1 - share) * part.q[:, low] + share * part.q[:, min(low + 1, len(part.levels) - 1)]
+        return np.asarray(median - median.mean(0) + part.mean, dtype=np.float64)
+    raise TripsError("Energy needs the members of one model a trip; predict each trip with a single model.")

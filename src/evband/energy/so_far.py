@@ -1,0 +1,101 @@
+"""The drive so far: what its measured power says about the error of the rest (Gaussian conditioning, one block at a time)."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from evband.energy.drives import Drive
+from evband.energy.errors import ErrorModel, phi
+from evband.errors import SettingsError
+
+Array = NDArray[np.float64]
+BLOCK_S = 10.0
+
+
+class SoFar:
+    """Posterior of the trip effect b and the slow error u: a Kalman filter with two states, O(1) a block.
+
+    Each block's mean error, without the bias and divided by sqrt(g), is b + u + w with Var w = R / seconds; between blocks u fades by
+    exp(-seconds/L) and regains s^2 (1 - fade^2). Before any measurement: b ~ (0, tau^2), u ~ (0, s^2).
+    """
+
+    def __init__(self, errors: ErrorModel) -> None:
+        self.errors = errors
+        self.reset()
+
+    def reset(self) -> None:
+        """A new trip."""
+        self.b = self.u = 0.0
+        self.bb, self.bu, self.uu = self.errors.trip_effect, 0.0, self.errors.slow
+        self._error = self._size = 0.0
+        self._rows = 0
+
+    def add(self, error_kw: float, size: float, seconds: float) -> None:
+        """One grid row's measured minus predicted power, and its g; NaN passes time only."""
+        if not math.isfinite(error_kw):
+            self.wait(seconds)
+            return
+        self._error += error_kw
+        self._size += size
+        self._rows += 1
+        if self._rows * seconds >= BLOCK_S - 1e-9:
+            self.block(self._error / self._rows, self._size / self._rows, self._rows * seconds)
+            self._error = self._size = 0.0
+            self._rows = 0
+
+    def block(self, error_kw: float, size: float, seconds: float) -> None:
+        """The mean error of one block, and its g."""
+        self.wait(seconds)
+        z = (error_kw - self.errors.bias) / math.sqrt(max(size, 1e-6))
+        total = self.bb + 2.0 * self.bu + self.uu + self.errors.fast / seconds
+        if total <= 0.0:
+            return
+        gain_b, gain_u = (self.bb + self.bu) / total, (self.bu + self.uu) / total
+        surprise = z - self.b - self.u
+        self.b += gain_b * surprise
+        self.u += gain_u * surprise
+        self.bb, self.bu, self.uu = (
+            self.bb - gain_b * (self.bb + self.bu),
+            self.bu - gain_b * (self.bu + self.uu),
+            self.uu - gain_u * (self.bu + self.uu),
+        )
+
+    def wait(self, seconds: float) -> None:
+        """Time without a measurement: the slow error fades, the trip effect stays."""
+        fade = math.exp(-seconds / self.errors.slow_s)
+        self.u *= fade
+        self.bu *= fade
+        self.uu = self.uu * fade * fade + self.errors.slow * (1.0 - fade * fade)
+
+    def ahead(self, seconds: ArrayLike, size: ArrayLike = 1.0) -> tuple[Array, Array]:
+        """(expected mean error in kW, its variance in kW^2 without EU) over the next `seconds`."""
+        t, e = np.maximum(np.asarray(seconds, float), 1e-9), self.errors
+        x = t / e.slow_s
+        psi = -np.expm1(-x) / x  # how much of the slow error now is left on average
+        shift = e.bias + np.sqrt(size) * (self.b + psi * self.u)
+        slow = np.maximum(e.slow * (phi(x) - psi**2), 0.0) + psi**2 * self.uu
+        return shift, np.asarray(size) * (self.bb + 2.0 * psi * self.bu + slow + e.fast / t)
+
+    def drive(self, drive: Drive) -> None:
+        """Take a whole drive's measured power."""
+        sizes = self.errors.sizes(drive)
+        for error, size in zip((drive.power_kw - drive.mean).tolist(), sizes.tolist(), strict=True):
+            self.add(error, size, 1.0 / drive.hz)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in _STATE}
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        try:
+            values = {name: float(saved[name]) for name in _STATE}
+        except (KeyError, TypeError, ValueError) as problem:
+            raise SettingsError(f"The saved drive so far is damaged ({problem}); start without it.") from None
+        for name, value in values.items():
+            setattr(self, name, int(value) if name == "_rows" else value)
+
+
+_STATE = ("b", "u", "bb", "bu", "uu", "_error", "_size", "_rows")
