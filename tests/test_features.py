@@ -207,3 +207,36 @@ def test_trips_that_cannot_teach_are_refused(trips: list[Trip]) -> None:
 def test_sets_without_speed_work(spec: str, trips: list[Trip]) -> None:
     features = FeatureMap.fit(trips, spec)
     assert features.transform(trips[0]).r.shape == (600, len(features.road_names))
+
+
+def test_edge_terms_and_products_stream_as_they_transform() -> None:
+    """Ticks that carry the grid's edge speeds give the rows of the whole trip, with and without hinges."""
+    rng = np.random.default_rng(5)
+    time = np.cumsum(rng.uniform(0.9, 1.5, 900))
+    speed = 40 + 30 * np.sin(time / 40) + 5 * np.sin(time / 7)
+    table = pl.DataFrame({"time_s": time, "speed_kmh": speed, "power_kw": 0.2 * speed + rng.normal(size=900)})
+    trip = Trip("async", table).on_grid(0.5)
+    for hinges in (False, True):
+        features = FeatureMap.fit([trip], "motion", hinges=hinges, edges=True, products=True)
+        assert {"k", "min(k,0)", "dv"} <= set(features.road_names)
+        rows, stream = features.transform(trip), features.stream()
+        assert rows.x.shape[1] == len(features.input_names) == 2 + len(features.road_names)
+        for i, row in enumerate(trip.table.iter_rows(named=True)):
+            if rows.start[i] and i:
+                stream.gap()
+            x, r, _ = stream.tick(row)
+            np.testing.assert_allclose(x, rows.x[i], atol=1e-5)
+            np.testing.assert_allclose(r, rows.r[i], atol=1e-5)
+
+
+def test_edge_speeds_see_the_past_only_and_lie_on_a_straight_pull() -> None:
+    """On a steady pull the extrapolated edge is the truth, whatever the instants of the readings."""
+    time = np.cumsum(np.random.default_rng(2).uniform(0.8, 1.6, 400))
+    trip = Trip("pull", pl.DataFrame({"time_s": time, "speed_kmh": 0.2 * time})).on_grid(0.5)
+    at, end = trip.table["time_s"].to_numpy(), trip.table["speed_end_kmh"].to_numpy()
+    np.testing.assert_allclose(end[1:], 0.2 * at[1:], rtol=1e-9)
+    np.testing.assert_allclose(trip.table["speed_start_kmh"].to_numpy()[2:], 0.2 * (at[2:] - 2), rtol=1e-9)
+    later = np.where(time > time[200], 99.0, 0.2 * time)
+    other = Trip("pull", pl.DataFrame({"time_s": time, "speed_kmh": later})).on_grid(0.5)
+    past = at <= time[200]
+    assert np.array_equal(other.table["speed_end_kmh"].to_numpy()[past], end[past])

@@ -17,6 +17,7 @@ import numpy as np
 from evband import road_load
 from evband.channels import ELECTRICAL, FEATURE_SETS
 from evband.errors import ArtifactError, ChannelError, SettingsError, TripsError
+from evband.logs.grid import EDGES
 
 if TYPE_CHECKING:
     from evband.trips import Trip
@@ -35,6 +36,7 @@ AUTO = (
     "ambient_temp_c",
     "wind_ms",
 )
+ROAD = "road: "  # before the name of an input that is a road-load feature
 HELD = ("ambient_temp_c", "wind_ms")  # slow channels: the last reading stands until the next
 _ELECTRICAL_NAME = re.compile(r"power|voltage|current|soc|energy|_kwh?$|_[av]$", re.IGNORECASE)
 
@@ -98,6 +100,8 @@ class FeatureMap:
     channels: tuple[str, ...] = ()
     hz: float = 1.0
     scaling: Scaling = "standard"
+    edges: bool = False  # road-load terms of the speeds at the bin's edges, too
+    products: bool = False  # the network sees the road-load features beside the channels
     knots: list[tuple[str, float]] = field(default_factory=list)  # (road term, knot in its unit)
     low: np.ndarray = field(default_factory=lambda: np.empty(0))  # [channels] training range
     high: np.ndarray = field(default_factory=lambda: np.empty(0))
@@ -121,6 +125,8 @@ class FeatureMap:
         spec: str | Iterable[str] = "auto",
         hinges: bool = True,
         scaling: Scaling = "standard",
+        edges: bool = False,
+        products: bool = False,
     ) -> Self:
         """Learn ranges, scales, knots and the least-squares moments from gridded training trips."""
         channels = resolve_features(spec, trips)
@@ -130,10 +136,11 @@ class FeatureMap:
             raise TripsError("features need trips on one grid; call trips.on_grid(hz) first")
         if scaling not in ("standard", "minmax"):
             raise SettingsError(f"scaling must be standard or minmax, not {scaling!r}")
-        self = cls(channels=channels, hz=float(hz), scaling=scaling)
+        edges = edges and {"speed_kmh", "acceleration_ms2"} <= set(channels) and all(map(_has_edges, trips))
+        self = cls(channels=channels, hz=float(hz), scaling=scaling, edges=edges, products=products)
         raw = [self._signals(trip) for trip in trips]
         y = np.concatenate([_power(trip) for trip in trips])
-        signals = {c: np.concatenate([trip_signals[c] for trip_signals in raw]) for c in channels}
+        signals = {c: np.concatenate([trip_signals[c] for trip_signals in raw]) for c in raw[0]}
         known = np.isfinite(y) & np.all([np.isfinite(s) for s in signals.values()], axis=0)
         if known.sum() < 2 or float(np.ptp(y[known])) == 0.0:
             raise TripsError(f"power_kw is known and varied in {int(known.sum())} usable rows only; give longer trips")
@@ -142,15 +149,8 @@ class FeatureMap:
 
     def _learn(self, signals: dict[str, np.ndarray], y: np.ndarray, hinges: bool) -> None:
         """Set every learned number from rows without gaps."""
-        values = np.stack(list(signals.values()))
+        values = np.stack([signals[c] for c in self.channels])
         self.low, self.high, self.typical = values.min(1), values.max(1), np.median(values, 1)
-        inputs = road_load.input_terms(signals)
-        x = np.stack(list(inputs.values()), -1)
-        shift, scale = (x.min(0), np.ptp(x, 0)) if self.scaling == "minmax" else (x.mean(0), x.std(0))
-        varied = np.ptp(x, 0) > 0
-        self.input_names = tuple(name for name, keep in zip(inputs, varied, strict=True) if keep)
-        self.x_shift, self.x_scale = shift[varied], scale[varied]
-
         terms = road_load.road_terms(signals, curved=hinges)
         self.knots = road_load.hinge_knots(terms) if hinges else []
         r = self._with_hinges(np.stack(list(terms.values()), -1), tuple(terms))
@@ -160,6 +160,16 @@ class FeatureMap:
         self.knots = [k for k, keep in zip(self.knots, varied[len(terms) :], strict=True) if keep]
         r = r[:, varied]
         self.r_shift, self.r_scale = r.mean(0), r.std(0)
+
+        inputs = road_load.input_terms(signals)
+        if self.products:
+            inputs |= {f"{ROAD}{name}": column for name, column in zip(self.road_names, r.T, strict=True)}
+        x = np.stack(list(inputs.values()), -1)
+        shift, scale = (x.min(0), np.ptp(x, 0)) if self.scaling == "minmax" else (x.mean(0), x.std(0))
+        varied = np.ptp(x, 0) > 0
+        self.input_names = tuple(name for name, keep in zip(inputs, varied, strict=True) if keep)
+        self.x_shift, self.x_scale = shift[varied], scale[varied]
+
         self.y_mean, self.y_std, self.rows = float(y.mean()), float(y.std()), len(y)
         r = (r - self.r_shift) / self.r_scale
         self.gram, self.moment = r.T @ r / len(y), r.T @ ((y - self.y_mean) / self.y_std) / len(y)
@@ -175,7 +185,11 @@ class FeatureMap:
         values = np.stack([raw[c] for c in self.channels], -1)  # [T, channels]
         which = ~((values >= self.low) & (values <= self.high))
         values = np.where(np.isfinite(values), values, self.typical)
-        x, r = self._rows(dict(zip(self.channels, values.T, strict=True)))
+        signals = dict(zip(self.channels, values.T, strict=True))
+        if self.edges:
+            for name in (road_load.KINETIC, road_load.CHANGE):
+                signals[name] = np.nan_to_num(raw[name])
+        x, r = self._rows(signals)
         return Sequence(
             trip_id=trip.trip_id,
             time_s=trip.table["time_s"].to_numpy(),
@@ -250,15 +264,23 @@ class FeatureMap:
         if "elevation_m" in signals:
             speed = trip.table["speed_kmh"].to_numpy().astype(float) / 3.6
             signals["elevation_m"] = road_load.grades(signals["elevation_m"], speed, _starts(trip), 1.0 / self.hz)
+        if self.edges:
+            start, end = (np.asarray(trip.table[name].to_numpy(), dtype=float) for name in EDGES)
+            signals |= road_load.edge_signals(start, end, self.hz)
         return signals
 
     def _rows(self, signals: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray]:
-        """Scaled inputs and road features of one tick (floats) or many rows (arrays)."""
-        inputs = road_load.input_terms(signals)
-        x = _columns([inputs[name] for name in self.input_names])
+        """Scaled inputs and road features of one tick (floats) or many rows (arrays); without edge speeds, a steady pull."""
+        if self.edges and road_load.KINETIC not in signals:
+            v, a = signals["speed_kmh"] / 3.6, signals["acceleration_ms2"]
+            signals = {**signals, road_load.KINETIC: a * v, road_load.CHANGE: a}
         terms = road_load.road_terms(signals, curved=bool(self.knots))
         kept = tuple(name for name in self.road_names if name in terms)
         r = self._with_hinges(_columns([terms[name] for name in kept]), kept)
+        inputs = road_load.input_terms(signals)
+        x = _columns([inputs[name] for name in self.input_names if not name.startswith(ROAD)])
+        if self.products:
+            x = np.concatenate([x, r], -1)
         return (x - self.x_shift) / self.x_scale, (r - self.r_shift) / self.r_scale
 
     def _with_hinges(self, terms: np.ndarray, names: tuple[str, ...]) -> np.ndarray:
@@ -287,9 +309,14 @@ class FeatureStream:
         """Go on after a gap: the road in between was not seen, the weather stays."""
         self._slope.reset()
         self._last_speed: float | None = None
+        self._last_end: float | None = None
 
     def tick(self, values: Mapping[str, float | None]) -> tuple[np.ndarray, np.ndarray, bool]:
-        """(x [F], r [K], outside) at the next grid step; acceleration, if not given, is the change of speed."""
+        """(x [F], r [K], outside) at the next grid step; acceleration, if not given, is the change of speed.
+
+        `speed_start_kmh` and `speed_end_kmh` of the grid may be among the values; else the speed stands for them, as
+        it does in a log whose readings fall on the grid.
+        """
         signals, outside = {}, False
         speed = values.get("speed_kmh")
         for i, c in enumerate(self._map.channels):
@@ -297,6 +324,13 @@ class FeatureStream:
             if value is None or not self._map.low[i] <= value <= self._map.high[i]:
                 outside = True
             signals[c] = float(self._map.typical[i]) if value is None else value
+        if self._map.edges:
+            end = _given(values, EDGES[1], speed)
+            before = end if self._last_end is None else self._last_end
+            start = _given(values, EDGES[0], before)
+            self._last_end = end
+            if start is not None and end is not None:
+                signals |= road_load.edge_signals(start, end, self._map.hz)
         self._last_speed = speed
         x, r = self._map._rows(signals)
         return x.astype(np.float32), r.astype(np.float32), outside
@@ -316,6 +350,15 @@ class FeatureStream:
             if value is not None:
                 self._held[channel] = value
         return None if value is None else float(value)
+
+
+def _given(values: Mapping[str, float | None], name: str, default: float | None) -> float | None:
+    value = values.get(name)
+    return default if value is None or value != value else value
+
+
+def _has_edges(trip: Trip) -> bool:
+    return set(EDGES) <= set(trip.table.columns)
 
 
 def _columns(values: list[Any]) -> np.ndarray:

@@ -28,7 +28,9 @@ from evband.training.loop import Data, Progress
 from evband.trips import Trip, Trips
 
 if TYPE_CHECKING:
+    from evband.energy import Energies, ErrorModel, Range
     from evband.settings import Settings
+    from evband.streaming import Stream
     from evband.training.checkpoint import Checkpoint
 
 WARMUP_S = 30.0  # after a reset the state is still filling: predicted, flagged and scored apart
@@ -65,6 +67,8 @@ class PowerModel(BaseEstimator):  # type: ignore[misc]
         batch: int | None = None,
         road_load: bool | None = None,
         hinges: bool | None = None,
+        edges: bool | None = None,
+        products: bool | None = None,
         scaling: str | None = None,
         prior: str | PowerModel | None = None,
         prior_variance: float | None = None,
@@ -98,6 +102,8 @@ class PowerModel(BaseEstimator):  # type: ignore[misc]
         self.batch = batch
         self.road_load = road_load
         self.hinges = hinges
+        self.edges = edges
+        self.products = products
         self.scaling = scaling
         self.prior = prior
         self.prior_variance = prior_variance
@@ -158,6 +164,7 @@ class PowerModel(BaseEstimator):  # type: ignore[misc]
     def _calibrate(self, trips: Trips, job: Job) -> None:
         """Stretch the mixture so that it holds on trips that its members never saw."""
         bands = self.out_of_bag(trips, job)
+        self.energy_ = None if bands is None else _energy_errors(bands)
         found = 0 if bands is None else len(np.unique(bands.trip_id))
         if bands is None or found < minimum_trips(CALIBRATION_LEVEL):
             self.calibration_ = (
@@ -190,7 +197,8 @@ class PowerModel(BaseEstimator):  # type: ignore[misc]
     def recalibrate(self, trips: Any) -> Self:
         """Refit the stretch on trips that the model never saw (at least 9); whatever stretch there was is forgotten."""
         trips = self._on_grid(trips, self.settings_)
-        self.stretch_ = fit_stretch(self._bands(trips, self._networks(), stretch=1.0), CALIBRATION_LEVEL)
+        bands = self._bands(trips, self._networks(), stretch=1.0)
+        self.stretch_, self.energy_ = fit_stretch(bands, CALIBRATION_LEVEL), _energy_errors(bands)
         self.calibration_ = f"stretched by {self.stretch_:.3f} on {len(trips)} trips given for it"
         return self
 
@@ -289,6 +297,38 @@ class PowerModel(BaseEstimator):  # type: ignore[misc]
         weights = self.architecture_.unpack(self.theta_[self._networks()])
         return {k: v.contiguous().numpy() for k, v in as_members(self.architecture_, weights).items()}
 
+    # Energy, range, stream --------------------------------------------------------------------------------------------
+
+    @property
+    def errors_(self) -> ErrorModel:
+        """How errors add up along a drive, from trips that their predictors never saw."""
+        from evband.energy import ErrorModel
+
+        if self.energy_ is None:
+            raise SettingsError(
+                "this model has no energy calibration; fit it on at least 3 trips with calibration, or calibrate it "
+                "on trips it never saw (evband calibrate)"
+            )
+        return ErrorModel.from_dict(self.energy_)
+
+    def energy(self, trips: Any, level: float = 0.9, **stretch: Any) -> Energies:
+        """Energy of each trip as a distribution; `from_km`, `to_km`, `so_far`: see `evband.energy.trip_energy`."""
+        from evband.energy import trip_energy
+
+        return trip_energy(self.predict(trips), self.errors_, level, **stretch)
+
+    def range(self, soc: float, capacity_kwh: float, route: Any, **options: Any) -> Range:
+        """How far the battery reaches along a route: see `evband.energy.plan`."""
+        from evband.energy import plan
+
+        return plan(self, soc, capacity_kwh, route, **options)
+
+    def stream(self, level: float = 0.9) -> Stream:
+        """A band for every tick, one tick a grid step: `stream.tick(speed_kmh=88.0, acceleration_ms2=0.1)`."""
+        from evband.streaming import Stream
+
+        return Stream(self, level)
+
     # Files ----------------------------------------------------------------------------------------------------------
 
     def save(self, path: str | Path) -> None:
@@ -305,7 +345,9 @@ class PowerModel(BaseEstimator):  # type: ignore[misc]
 
 def prepare(trips: Trips, settings: Settings) -> tuple[FeatureMap, Job]:
     """Features and arrays of gridded training trips."""
-    features = FeatureMap.fit(trips, settings.features, settings.hinges, settings.scaling)
+    features = FeatureMap.fit(
+        trips, settings.features, settings.hinges, settings.scaling, settings.edges, settings.products
+    )
     rows = [features.transform(trip) for trip in trips]
     if not any(np.isfinite(row.y).any() for row in rows):
         raise TripsError("none of these trips has measured power; a model can only be fitted to logs with power_kw")
@@ -319,6 +361,16 @@ def prepare(trips: Trips, settings: Settings) -> tuple[FeatureMap, Job]:
     )
     speeds = [trip.table["speed_kmh"].to_numpy() for trip in trips]
     return features, Job(data, jobs.assign_folds(lengths, jobs.repeats(speeds)))
+
+
+def _energy_errors(bands: Bands) -> dict[str, Any] | None:
+    """The error model of energy as JSON; None where too few trips can tell it."""
+    from evband.energy import drives_of, fit_errors
+
+    try:
+        return fit_errors(drives_of(bands)).to_dict()
+    except TripsError:
+        return None
 
 
 def load(path: str | Path) -> PowerModel:

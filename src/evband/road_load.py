@@ -23,11 +23,20 @@ Value = TypeVar("Value", float, np.ndarray)
 FORCES = ("force_n", "road_load_n", "parasitic_n")
 COLD_C, HOT_C = 18.0, 22.0  # below heats, above cools; in between the cabin asks for neither
 
-HINGED = ("a*v", "v", "a", "T*v")
+HINGED = ("a*v", "v", "a", "T*v", "k")
 HINGE_LEVELS = (0.01, 0.03, 0.1, 0.25, 0.5, 0.75, 0.9, 0.97, 0.99)
 
 GRADE_LENGTH_M = 25.0  # memory of the slope: averages 1 m steps, yet follows the road (60 m cost the Tesla 10 %)
 GRADE_PRIOR_M2 = 10.0  # how much spread along the road it takes to believe a slope
+
+
+KINETIC, CHANGE = "kinetic", "speed_change"  # signals made of the speeds at the bin's edges
+
+
+def edge_signals(start_kmh: Value, end_kmh: Value, hz: float) -> dict[str, Value]:
+    """Kinetic power of a kilogram, (v_end^2 - v_start^2) / (2 D) in W, and the mean acceleration over the bin."""
+    start, end = start_kmh / 3.6, end_kmh / 3.6
+    return {KINETIC: 0.5 * hz * (end * end - start * start), CHANGE: hz * (end - start)}
 
 
 def positive(x: Value) -> Value:
@@ -101,6 +110,8 @@ def input_terms(signals: Mapping[str, Value]) -> dict[str, Value]:
     """What the network sees of each channel: itself, save elevation (its past grade) and ambient (two hinges)."""
     terms: dict[str, Value] = {}
     for name, value in signals.items():
+        if name in (KINETIC, CHANGE):
+            continue
         if name == "elevation_m":
             terms["grade"] = value
             if "speed_kmh" in signals:
@@ -129,6 +140,9 @@ def road_terms(signals: Mapping[str, Value], curved: bool = False) -> dict[str, 
         terms["min(a*v,0)"] = -positive(-(a * v))
         if curved:
             terms.update({"a*v^2": a * v * v, "a^2*v": a * a * v, "(a*v)^2": (a * v) * (a * v)})
+    if KINETIC in signals:
+        k = signals[KINETIC]
+        terms.update({"k": k, "min(k,0)": -positive(-k), "dv": signals[CHANGE]})
     for channel, symbol in (("motor_torque_nm", "T"), *((force, force) for force in FORCES)):
         if channel in signals:
             terms[symbol] = signals[channel]

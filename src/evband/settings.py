@@ -31,9 +31,11 @@ class Settings:
     hz: float = 1.0
     road_load: bool = True
     hinges: bool = True
+    edges: bool = True  # road-load terms of the speeds at the edges of a grid bin
+    products: bool = True  # the network sees the road-load features, too
     scaling: Literal["standard", "minmax"] = "standard"
     layers: int = 1
-    hidden: int = 32
+    hidden: int = 64
     nu_min: float = 3.0
     nu: float | None = None
     as_published: bool = False  # quantile heads: the paper's three levels
@@ -45,7 +47,7 @@ class Settings:
     optimiser: str = "adam"
     window: int = 128
     burn_in: int = 32
-    batch: int = 64
+    batch: int = 16
     clip: float = 1.0
     beta: float = 0.5
     temperature: float = 1.0
@@ -87,9 +89,12 @@ PRESETS = {
     "paper": Settings(
         road_load=False,
         hinges=False,
+        edges=False,
+        products=False,
         scaling="minmax",
         layers=4,
         hidden=32,
+        batch=64,
         prior="paper",
         epochs=300,
         rate=1e-3,

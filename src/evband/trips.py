@@ -14,7 +14,7 @@ import polars as pl
 
 from evband.channels import CHANNELS, VALUES, require
 from evband.errors import TripsError
-from evband.logs.grid import MAX_GAP_S, bin_inputs, to_grid
+from evband.logs.grid import EDGES, MAX_GAP_S, bin_inputs, to_grid
 from evband.logs.quality import Quality
 from evband.logs.readings import Series
 
@@ -123,7 +123,7 @@ def _check(trip: Trip) -> None:
         require("time_s", table.columns, name)
     if table.height == 0:
         raise TripsError(f"{name} has no rows; leave it out or check how its log was cut.")
-    extra = {"segment", *truths(table)} if trip.hz is not None else set(truths(table))
+    extra = {"segment", *EDGES, *truths(table)} if trip.hz is not None else set(truths(table))
     unknown = [c for c in table.columns if c not in extra and (c not in CHANNELS or c == "trip_id")]
     if unknown:
         raise TripsError(f"{name} has columns that are no channels: {', '.join(unknown)}; drop or rename them.")

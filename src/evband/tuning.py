@@ -23,7 +23,7 @@ from evband.settings import Settings
 from evband.training.loop import Trainer, run
 
 BETAS = (0.0, 0.5, 1.0)
-TEMPERATURES = (1.0, 10.0, 100.0)
+TEMPERATURES = (1.0, 10.0)
 
 
 @dataclass(frozen=True)

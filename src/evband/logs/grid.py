@@ -5,6 +5,9 @@
   `max_age_s` (`evband.channels`), else unknown.
 * Acceleration is the measured one where there is one; else (v at the bin's end - v at its start) / D, with v the last
   reading at that instant.
+* `speed_start_kmh` and `speed_end_kmh` are the speeds at the bin's two edges as known at t: what changes kinetic energy.
+  The end is the last reading carried on along the slope of the last two, the start lies between its two readings. Where
+  readings fall on the grid both are readings; where they come every second or so they are far better than held ones.
 * Rows stand at t0, t0 + D, t0 + 2D, ..., with t0 the first speed reading, so that a log already at this rate keeps its
   rows. A row without a speed is left out.
 * A new segment begins after a gap in speed, after left-out rows, and where an input goes stale or comes back.
@@ -28,6 +31,9 @@ Array = NDArray[np.float64]
 MAX_GAP_S = 10.0
 """Readings further apart than this have a gap between them, by default."""
 
+EDGES = ("speed_start_kmh", "speed_end_kmh")
+"""Columns of the grid that no log has."""
+
 _SAME = 1e-6  # instants closer than this share of a bin are the same instant: times are decimals in binary
 
 
@@ -44,6 +50,7 @@ def to_grid(series: Mapping[str, Series], hz: float, max_gap_s: float = MAX_GAP_
     columns = {name: bin_inputs(series[name], ends, width, CHANNELS[name].max_age_s) for name in series}
     gaps = np.concatenate([[0], np.cumsum(np.diff(time) > max_gap_s)])  # [readings]: gaps before each
     derived = derived_acceleration(time, speed, gaps, ends, width)
+    columns["speed_start_kmh"], columns["speed_end_kmh"] = speed_edges(time, speed, gaps, ends, width)
     measured = columns.get("acceleration_ms2", np.full(len(ends), np.nan))
     columns["acceleration_ms2"] = np.where(np.isnan(measured), derived, measured)
     if "power_kw" in series:
@@ -54,7 +61,7 @@ def to_grid(series: Mapping[str, Series], hz: float, max_gap_s: float = MAX_GAP_
     gaps_so_far = gaps[last_reading(time, ends[kept], width)]
     breaks = (np.diff(kept) > 1) | (np.diff(gaps_so_far) > 0) | np.any(known[:, 1:] != known[:, :-1], axis=0)
     segment = np.concatenate([[0], np.cumsum(breaks)]).astype(np.int32)
-    table = {"time_s": ends[kept]} | {name: columns[name][kept] for name in VALUES if name in columns}
+    table = {"time_s": ends[kept]} | {name: columns[name][kept] for name in (*VALUES, *EDGES) if name in columns}
     table = {name: column for name, column in table.items() if not np.isnan(column).all()}
     return pl.DataFrame(table).fill_nan(None).with_columns(segment=pl.Series(segment, dtype=pl.Int32))
 
@@ -85,3 +92,22 @@ def derived_acceleration(time: Array, speed: Array, gaps: NDArray[np.int64], end
     at_start = np.maximum(at_start, first_after_gap[at_end])
     acceleration: Array = (speed[at_end] - speed[at_start]) / 3.6 / width
     return acceleration
+
+
+def speed_edges(time: Array, speed: Array, gaps: NDArray[np.int64], ends: Array, width: float) -> tuple[Array, Array]:
+    """Speed at each bin's start and end from the readings up to its end."""
+    at_end = np.maximum(last_reading(time, ends, width), 0)
+    before = np.maximum(at_end - 1, 0)
+    step = time[at_end] - time[before]
+    steady = (step > 0) & (gaps[at_end] == gaps[before])
+    slope = np.where(steady, (speed[at_end] - speed[before]) / np.where(steady, step, 1.0), 0.0)
+    age = np.maximum(ends - time[at_end], 0.0)
+    end = np.maximum(speed[at_end] + slope * np.minimum(age, step), 0.0)  # no further on than the last two are apart
+
+    at_start = np.concatenate([last_reading(time, ends[:1] - width, width), at_end[:-1]])
+    first_after_gap = np.searchsorted(gaps, gaps)
+    at_start = np.maximum(at_start, first_after_gap[at_end])
+    after = np.minimum(at_start + 1, at_end)
+    span = time[after] - time[at_start]
+    share = np.clip((ends - width - time[at_start]) / np.where(span > 0, span, 1.0), 0.0, 1.0)
+    return speed[at_start] + share * (speed[after] - speed[at_start]), end
