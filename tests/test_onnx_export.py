@@ -8,17 +8,20 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import evband
+import evband.cli
 from evband.errors import SettingsError
 from evband.onnx_export import ensemble_graph, export_onnx, mean_weights, quantile_weights
 from evband.quantile_sets import LEVELS, QuantileSet
 from evband.tick import Engine
 
 onnxruntime = pytest.importorskip("onnxruntime")
-pytest.importorskip("onnx")
+onnx = pytest.importorskip("onnx")
 
 TARGET = {"y_mean": 4.0, "y_std": 15.0}
 
@@ -134,3 +137,35 @@ def test_without_onnx_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setitem(sys.modules, "onnx", None)
     with pytest.raises(SettingsError, match=r"evband\[onnx\]"):
         ensemble_graph(make_params(1, 1, 1, 8, 0, 2, 0))
+
+
+def logged(seed: int, rows: int = 120) -> pl.DataFrame:
+    g = np.random.default_rng(seed)
+    speed = np.clip(50 + np.cumsum(g.standard_normal(rows)), 0, 130)
+    columns = {"trip_id": [str(seed)] * rows, "time_s": np.arange(rows, dtype=float), "speed_kmh": speed}
+    return pl.DataFrame({**columns, "power_kw": 0.1 * speed + 5 * np.gradient(speed) + g.standard_normal(rows)})
+
+
+def test_the_command_exports_what_predict_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    model = evband.PowerModel(members=3, epochs=1, hidden=8, calibrate=False, device="cpu")
+    model.fit(pl.concat([logged(0), logged(1)])).save(tmp_path / "car.evband")
+    monkeypatch.setattr(
+        "sys.argv", ["evband", "export", str(tmp_path / "car.evband"), "-o", str(tmp_path / "car.onnx")]
+    )
+    with pytest.raises(SystemExit) as done:
+        evband.cli.main()
+    assert not done.value.code
+    assert "3 members" in capsys.readouterr().out
+    graph = onnx.load(tmp_path / "car.onnx")
+    facts = {entry.key: json.loads(entry.value) for entry in graph.metadata_props}
+    assert facts["input_names"] == list(model.feature_map_.input_names)
+    assert len(facts["road_shift"]) == len(facts["road_names"]) == len(model.feature_map_.road_names)
+    trips = evband.Trips.from_frame(logged(2)).on_grid(facts["hz"])
+    rows, bands, session = model.feature_map_.transform(trips[0]), model.predict(trips), Session(graph, 1)
+    out = [session.tick(x=rows.x[t : t + 1], r=rows.r[t : t + 1]) for t in range(len(rows))]
+    for name, expected in (
+        ("mean_kw", bands.mean),
+        ("aleatoric_kw", bands.aleatoric),
+        ("epistemic_kw", bands.epistemic),
+    ):
+        np.testing.assert_allclose([row[name][0] for row in out], expected, atol=1e-4)

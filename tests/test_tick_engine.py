@@ -7,6 +7,7 @@ import sys
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 import torch
 from hypothesis import given, settings
@@ -16,11 +17,12 @@ from numba.core.runtime import _nrt_python, rtsys
 from scipy.optimize import brentq
 from scipy.special import stdtr, stdtrit
 
+import evband
 from evband.errors import SettingsError
 from evband.mixtures import GaussianMixture, Mixture, StudentMixture
 from evband.network.lstm import LayerWeights, Masks, ensemble_lstm
 from evband.quantile_sets import QuantileSet
-from evband.tick import Engine, fold_masks
+from evband.tick import Engine, engine_of, fold_masks
 from evband.tick.cell import tanh_ratio
 from evband.tick.mixture import member_quantiles, quantile, survival, tail_cubics
 from evband.tick.simd import LANES, load, store
@@ -182,6 +184,34 @@ def test_dropout_masks_fold_into_the_weights() -> None:
     expected = bands_of(whole_trip(params, "t", x, r, masks))
     got = ticks(make_engine(fold_masks(params, enter, past, output)), x, r)
     np.testing.assert_allclose(got, expected, atol=1e-5 * Y_STD)
+
+
+def logged(trip_id: str, seed: int, rows: int = 200) -> pl.DataFrame:
+    g = np.random.default_rng(seed)
+    speed = np.clip(50 + np.cumsum(g.standard_normal(rows)), 0, 130)
+    acceleration = np.gradient(speed / 3.6)
+    power = 0.1 * speed + 1.6 * acceleration * speed / 3.6 + g.standard_normal(rows)
+    return pl.DataFrame(
+        {
+            "trip_id": [trip_id] * rows,
+            "time_s": np.arange(rows, dtype=float),
+            "speed_kmh": speed,
+            "acceleration_ms2": acceleration,
+            "power_kw": power,
+        }
+    )
+
+
+@pytest.mark.parametrize("method", ["t-anchor", "gaussian-anchor", "quantile-anchor", "t-dropout"])
+def test_the_engine_of_a_fitted_model_agrees_with_its_predict(method: str) -> None:
+    model = evband.PowerModel(method, members=3, epochs=1, layers=2, hidden=12, calibrate=False, device="cpu")
+    model.fit(pl.concat([logged("a", 0), logged("b", 1)]))
+    model.stretch_ = 1.3
+    trips = evband.Trips.from_frame(logged("c", 2)).on_grid(model.settings_.hz)
+    bands, rows = model.predict(trips), model.feature_map_.transform(trips[0])
+    expected = np.stack([bands.mean, *bands.interval(0.8), bands.aleatoric, bands.epistemic], 1)
+    got = ticks(engine_of(model, level=0.8), rows.x, rows.r)
+    np.testing.assert_allclose(got, expected, atol=1e-5 * model.feature_map_.y_std)
 
 
 def test_a_fixed_nu_and_a_new_level() -> None:

@@ -16,6 +16,7 @@ from evband.cli.calibrate import calibrate
 from evband.cli.collapse import collapse
 from evband.cli.convert import convert
 from evband.cli.evaluate import evaluate
+from evband.cli.export import export
 from evband.cli.fit import fit
 from evband.cli.info import info
 from evband.cli.inspect import inspect
@@ -32,6 +33,7 @@ COMMANDS: tuple[Callable[..., Any], ...] = (
     evaluate,
     calibrate,
     collapse,
+    export,
     info,
 )
 

@@ -2,7 +2,7 @@
 
     i, f, g, o = W_ih x + W_hh h + b;  c = sigmoid(f) c + sigmoid(i) tanh(g);  h = sigmoid(o) tanh(c)
 
-A block is LANES hidden units. Its weights lie in the order of use, [inputs then hidden, gate, lane], so that one vehicle
+A block is LANES hidden units. Its weights lie in the order of use, [hidden then inputs, gate, lane], so that one vehicle
 streams them once from start to end and a tile of vehicles reuses them from the first cache. The four gate sums of a
 block never leave the registers. Rows of i, f and o are halved when packed, since sigmoid(x) = (1 + tanh(x/2)) / 2.
 """
@@ -54,7 +54,7 @@ def gates(i: Vector, f: Vector, g: Vector, o: Vector, c: Vector) -> tuple[Vector
 @compiled()
 def layer(
     shape: tuple[int, int, int, int],  # inputs, hidden, padded hidden, vehicles in this tile
-    weights: Array,  # flat [..., block, inputs + hidden, 4, LANES], this layer at `w`
+    weights: Array,  # flat [..., block, hidden + inputs, 4, LANES], this layer at `w`
     w: int,
     bias: Array,  # flat [..., block, 4, LANES], this layer at `b`
     b: int,

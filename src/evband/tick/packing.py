@@ -78,14 +78,14 @@ def aligned(count: int, dtype: type[np.generic]) -> NDArray:
 
 
 def pack(params: Params, sizes: Sizes, dtype: type[np.floating]) -> tuple[NDArray, NDArray, NDArray]:
-    """Flat weights [members, layer, block, inputs + hidden, 4, LANES], biases [members, layer, block, 4, LANES] and head
+    """Flat weights [members, layer, block, hidden + inputs, 4, LANES], biases [members, layer, block, 4, LANES] and head
     [members, outputs, padded]; rows of the gates i, f, o halved, hidden units padded with zeros.
     """
     m, blocks = sizes.members, sizes.padded // LANES
     half = np.array([0.5, 0.5, 1.0, 0.5], np.float32)[None, :, None, None]
     weights, biases = [], []
     for k in range(sizes.layers):
-        columns = np.concatenate([params[f"w_ih.{k}"], params[f"w_hh.{k}"], params[f"bias.{k}"][..., None]], axis=2)
+        columns = np.concatenate([params[f"w_hh.{k}"], params[f"w_ih.{k}"], params[f"bias.{k}"][..., None]], axis=2)
         gates = np.zeros((m, 4, sizes.padded, columns.shape[2]), np.float32)
         gates[:, :, : sizes.hidden] = columns.reshape(m, 4, sizes.hidden, -1) * half
         gates = gates.reshape(m, 4, blocks, LANES, -1).transpose(0, 2, 4, 1, 3)  # [members, block, column, 4, LANES]

@@ -171,7 +171,7 @@ def gate_sums(
 ) -> Any:  # fmt: skip
     """The four gate sums of one block of LANES hidden units for ``count`` (a literal) vehicles, into sums[v, gate, lane].
 
-        sums[v, gate] = bias[b + gate] + sum_k weights[w + 4 k + gate] x[v, k] + sum_k weights[... + 4 k + gate] h[v, k]
+        sums[v, gate] = bias[b + gate] + sum_k weights[w + 4 k + gate] h[v, k] + sum_k weights[... + 4 k + gate] x[v, k]
 
     indices of bias and weights counted in vectors; row v of x starts at x_at + v x_step, of h at h_at + v h_step. Each
     weight vector is loaded once for all vehicles, each input once for all gates, and partial sums stay in registers.
@@ -185,7 +185,11 @@ def gate_sums(
         start = [_load(builder, kinds[2], builder.gep(b_base, [g])) for g in gate]
         held = [cgutils.alloca_once_value(builder, start[j % 4]) for j in range(4 * n)]
         w_base = _pointer(context, builder, kinds[4], values[4], values[5])
-        for at in (6, 10):  # the array, its offset, step and length: inputs first, then the past hidden state
+        for at in (
+            10,
+            6,
+        ):  # the array, its offset, step and length: first the past hidden state, which does not have to
+            # wait for the layer below, then the inputs
             base = _pointer(context, builder, kinds[at], values[at], values[at + 1])
             rows = [builder.gep(base, [builder.mul(values[at + 2], _INDEX(v))]) for v in range(n)]
             length = values[at + 3]
