@@ -245,7 +245,7 @@ class Trips(Sequence[Trip]):
         """One tidy frame: trip_id, time_s, the channels that any trip has, and on the grid the segment."""
         frames = [trip.table.select(pl.lit(trip.trip_id).alias("trip_id"), pl.all()) for trip in self._trips]
         frame = pl.concat(frames, how="diagonal")
-        order = ["trip_id", "time_s", *VALUES, "segment"]
+        order = ["trip_id", "time_s", *VALUES, *EDGES, "segment"]
         return frame.select([name for name in (*order, *truths(frame)) if name in frame.columns])
 
     @classmethod

@@ -102,7 +102,9 @@ def speed_edges(time: Array, speed: Array, gaps: NDArray[np.int64], ends: Array,
     steady = (step > 0) & (gaps[at_end] == gaps[before])
     slope = np.where(steady, (speed[at_end] - speed[before]) / np.where(steady, step, 1.0), 0.0)
     age = np.maximum(ends - time[at_end], 0.0)
-    end = np.maximum(speed[at_end] + slope * np.minimum(age, step), 0.0)  # no further on than the last two are apart
+    end = np.maximum(
+        speed[at_end] + slope * np.minimum(age, 1.5 * step), 0.0
+    )  # not much further than the last two are apart
 
     at_start = np.concatenate([last_reading(time, ends[:1] - width, width), at_end[:-1]])
     first_after_gap = np.searchsorted(gaps, gaps)

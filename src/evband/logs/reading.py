@@ -21,6 +21,7 @@ from evband.channels import VALUES, require
 from evband.errors import LogError, SettingsError
 from evband.logs import tidy
 from evband.logs.cleaning import clean
+from evband.logs.grid import EDGES
 from evband.logs.quality import Cleaning, Quality
 from evband.logs.readings import Readings, ReadOptions, Series
 from evband.trips import Trip, Trips
@@ -88,7 +89,7 @@ def _table(series: Mapping[str, Series]) -> pl.DataFrame:
     shared = all(t is times[0] or np.array_equal(t, times[0]) for t in times) and bool(np.all(np.diff(times[0]) > 0))
     instants = times[0] if shared else _union(times)
     columns = {"time_s": pl.Series(instants, dtype=pl.Float64)}
-    for name in VALUES:
+    for name in (*VALUES, *EDGES):
         if name in series:
             time, value = series[name]
             if not shared:

@@ -10,6 +10,7 @@ import polars as pl
 
 from evband.channels import VALUES, require
 from evband.errors import LogError
+from evband.logs.grid import EDGES
 from evband.logs.readings import Readings, ReadOptions
 
 NAME = "tidy table"
@@ -56,8 +57,9 @@ def frame_readings(frame: pl.DataFrame, where: str, default_id: str) -> list[Rea
     """The trips of a frame in our names. Columns that are no channels of ours are never used."""
     for needed in ("time_s", "speed_kmh"):
         require(needed, frame.columns, where)
-    channels = [name for name in VALUES if name in frame.columns]
-    ignored = [name for name in frame.columns if name not in (*VALUES, "time_s", "trip_id", "segment")]
+    ours = (*VALUES, *EDGES) if "segment" in frame.columns else VALUES  # a grid's edge speeds come along with it
+    channels = [name for name in ours if name in frame.columns]
+    ignored = [name for name in frame.columns if name not in (*ours, "time_s", "trip_id", "segment")]
     notes = (f"columns that are no channels were ignored: {', '.join(ignored)}",) if ignored else ()
     numbers = frame.select([_number(frame, name, where) for name in ("time_s", *channels)])
     if "segment" in frame.columns:
@@ -115,7 +117,7 @@ def _one_trip(trip_id: str, part: pl.DataFrame, where: str, notes: tuple[str, ..
         hz = float(np.round(1.0 / np.min(np.diff(time)), 6))
     series = {}
     for name in part.columns:
-        if name in VALUES and part[name].null_count() < part.height:
+        if name in (*VALUES, *EDGES) and part[name].null_count() < part.height:
             known = part[name].is_not_null().to_numpy()
             value = part[name].to_numpy()
             series[name] = (time, value) if known.all() else (time[known], value[known])
