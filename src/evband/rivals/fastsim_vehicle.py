@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from scipy.optimize import minimize
@@ -12,8 +13,7 @@ from evband.mixtures import StudentMixture
 from evband.rivals.base import Rival, known
 from evband.rivals.least_squares import fit_student, scale_design, solve_ridge
 from evband.rivals.rows import Rows
-from evband.simulation.physics import drive
-from evband.simulation.vehicles import CARS, GRAVITY, Car
+from evband.simulation.vehicles import CARS, fastsim_vehicle, import_fastsim
 
 FITTED_ROWS = 6000  # drives worth this many rows tell mass, drag and rolling resistance well enough
 RAMP_MS2 = 2.0  # FASTSim starts at rest: a segment that does not is led in to its speed
@@ -50,22 +50,22 @@ class FastSim(Rival):
 
     def _design(self, rows: Rows, fitted: np.ndarray) -> np.ndarray:
         """[n, 4]: FASTSim's power while driving and while regenerating, degrees of cold and of heat."""
-        power = self._simulate(rows, _car(*fitted))
+        power = self._simulate(rows, _vehicle(*fitted))
         cold, hot = self._signal(rows, "cold"), self._signal(rows, "hot")
         return np.stack([np.maximum(power, 0), np.minimum(power, 0), cold, hot], -1)
 
-    def _simulate(self, rows: Rows, car: Car) -> np.ndarray:
+    def _simulate(self, rows: Rows, vehicle: dict[str, Any]) -> np.ndarray:
         """Battery power [n] of each segment driven through FASTSim; a bin's end speed is its mean + a step / 2."""
         step = 1.0 / rows.hz
         mean_ms = self._signal(rows, "speed_kmh") / 3.6
         speed = np.maximum(mean_ms + 0.5 * step * self._signal(rows, "acceleration_ms2"), 0.0)
-        force = self._signal(rows, "grade") * car.mass_kg * GRAVITY
+        grade = self._signal(rows, "grade")
         power = np.empty(len(rows))
-        ends = np.append(np.flatnonzero(rows.start), len(rows))
-        for a, b in pairwise(ends.tolist()):
-            lead = np.arange(0.0, speed[a], RAMP_MS2 * step) if speed[a] > 0 else np.zeros(1)
-            trace, slope = np.append(lead, speed[a:b]), np.append(np.zeros(len(lead)), force[a:b])
-            power[a:b] = drive(car, trace, step, aux_w=0.0, resistance_n=slope).power_kw[len(lead) :]
+        for a, b in pairwise(np.append(np.flatnonzero(rows.start), len(rows)).tolist()):
+            lead = np.arange(0.0, max(float(speed[a]), 1e-9), RAMP_MS2 * step)
+            power[a:b] = _drive(vehicle, np.append(lead, speed[a:b]), np.append(np.zeros(len(lead)), grade[a:b]), step)[
+                len(lead) :
+            ]
         return power
 
     def _signal(self, rows: Rows, name: str) -> np.ndarray:
@@ -77,10 +77,33 @@ class FastSim(Rival):
         return np.asarray(rows.x[:, at] * features.x_scale[at] + features.x_shift[at], dtype=float)
 
 
-def _car(mass_kg: float, drag_area_m2: float, rolling: float) -> Car:
-    """A car strong enough for any trace: limits are the real car's business, the trace shows what it could do."""
-    base = CARS["sedan_1"]
-    return Car(base.resource, mass_kg, drag_area_m2 / 2.2, 2.2, rolling, base.wheel_radius_m, 400.0, 500.0, nu=5.0)
+def _vehicle(mass_kg: float, drag_area_m2: float, rolling: float) -> dict[str, Any]:
+    """A FASTSim vehicle strong and grippy enough for any trace: the trace itself shows what the real car could do."""
+    car = replace(
+        CARS["sedan_1"],
+        mass_kg=mass_kg,
+        frontal_area_m2=drag_area_m2 / CARS["sedan_1"].drag_coef,
+        rolling_coef=rolling,
+        motor_kw=600.0,
+        battery_kwh=1000.0,
+    )
+    settings: dict[str, Any] = fastsim_vehicle(car, aux_w=0.0).to_dict()
+    settings["chassis"].update(wheel_fric_coef=5.0, drive_type="AWD")
+    return settings
+
+
+def _drive(vehicle: dict[str, Any], speed_ms: np.ndarray, grade: np.ndarray, step_s: float) -> np.ndarray:
+    """Battery power [steps] in kW along a speed trace that starts at rest."""
+    fastsim = import_fastsim()
+    time_s = np.arange(len(speed_ms)) * step_s
+    cycle = {"time_seconds": time_s, "speed_meters_per_second": speed_ms, "grade": grade}
+    run = fastsim.SimDrive(
+        fastsim.Vehicle.from_dict(vehicle),
+        fastsim.Cycle.from_dict({key: value.tolist() for key, value in cycle.items()}),
+    )
+    run.run()
+    history = run.to_dict()["veh"]["pt_type"]["BEV"]["res"]["history"]
+    return np.asarray(history["pwr_out_electrical_watts"]) / 1000.0
 
 
 def _some_drives(rows: Rows) -> np.ndarray:

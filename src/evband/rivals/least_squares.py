@@ -12,7 +12,7 @@ from evband.mixtures import StudentMixture
 from evband.rivals.base import Rival, known
 from evband.rivals.rows import Rows, inner_folds
 
-RIDGES = (1e-6, 1e-4, 1e-2)
+RIDGES = (1e-6, 1e-4, 1e-3, 1e-2, 3e-2)
 
 
 def solve_ridge(r: np.ndarray, y: np.ndarray, ridge: float) -> np.ndarray:

@@ -43,10 +43,8 @@ class NGBoost(Rival):
 
     def _model(self, depth: int, trees: int) -> Any:
         ngboost = import_extra("ngboost", "NGBoost", "rivals")
-        from ngboost.distns.t import TFixedDf
-
         return ngboost.NGBRegressor(
-            Dist=TFixedDf,
+            Dist=_student(),
             Base=DecisionTreeRegressor(max_depth=depth, min_samples_leaf=20, splitter="best"),
             n_estimators=trees,
             learning_rate=0.05,
@@ -58,3 +56,25 @@ class NGBoost(Rival):
     def predict_rows(self, rows: Rows) -> StudentMixture:
         found = self.model_.pred_dist(rows.plain)
         return StudentMixture(found.loc[None], self.factor_ * found.scale[None], np.array([self.nu_]))
+
+
+def _student() -> Any:
+    """NGBoost's t with the Fisher information of the parameters it boosts, location and log scale.
+
+    (nu+1)/((nu+3) s^2) and 2 nu/(nu+3). NGBoost 0.5 divides the second by s^2 too, as if it boosted the scale itself: its
+    steps then grow with s^2 and the scale runs away on powers in kW.
+    """
+    from ngboost.distns.t import TFixedDf, TFixedDfLogScore
+    from ngboost.scores import LogScore
+
+    class Score(TFixedDfLogScore, LogScore):  # type: ignore[misc]
+        def metric(self) -> np.ndarray:
+            information = np.zeros((len(self.var), 2, 2))
+            information[:, 0, 0] = (self.df + 1) / ((self.df + 3) * self.var)
+            information[:, 1, 1] = 2 * self.df / (self.df + 3)
+            return information
+
+    class Student(TFixedDf):  # type: ignore[misc]
+        scores = (Score,)
+
+    return Student
