@@ -83,7 +83,7 @@ def scores(bands: Bands) -> tuple[float, float, float]:
     [
         (LeastSquares(), 1.1),
         (LeastSquares(hinges=True), 1.1),
-        (Boosting(), 2.5),
+        (Boosting(), 3.5),
         (ResidualBoosting(), 1.2),
         (NGBoost(), 3.0),
         (CatBoost(), 2.5),
