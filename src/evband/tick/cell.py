@@ -52,84 +52,104 @@ def gates(i: Vector, f: Vector, g: Vector, o: Vector, c: Vector) -> tuple[Vector
 
 
 @compiled()
-def layer(
-    shape: tuple[int, int, int, int],  # inputs, hidden, padded hidden, vehicles in this tile
-    weights: Array,  # flat [..., block, hidden + inputs, 4, LANES], this layer at `w`
-    w: int,
-    bias: Array,  # flat [..., block, 4, LANES], this layer at `b`
-    b: int,
-    x: Array,  # flat [tile, step]: what enters the layer
+def layer_step(
+    sizes: tuple[int, int, int, int, int, int],  # features, hidden, padded hidden, layers, outputs, members
+    k: int,  # which layer
+    m: int,  # of which member
+    weights: Array,  # flat [member, layer, block, hidden + inputs, 4, LANES]
+    bias: Array,  # flat [member, layer, block, 4, LANES]
+    x: Array,  # flat: what enters the layer, row v at x_at + v step
+    x_at: int,
     step: int,
-    h: Array,  # flat [tile, padded]: hidden state before
-    new: Array,  # flat [tile, padded]: hidden state after
-    arena: Array,  # flat; h and then c of this layer, padded each, at rows[v] + offset
-    rows: Array,  # [tile]
-    offset: int,
+    new: Array,  # flat: the hidden state after, row v at new_at + v padded
+    new_at: int,
+    old: Array,  # flat [tile, padded], scratch: the hidden state before
+    arena: Array,  # flat; of each vehicle [member, layer, (h, c), padded]
+    rows: Array,  # [tile] where each vehicle's part of the arena starts
+    count: int,  # vehicles
     sums: Array,  # flat [TILE, 4, LANES], scratch
 ) -> None:
-    """One layer of one member for the vehicles of a tile; c is updated in the arena, h into ``new``."""
-    inputs, hidden, padded, count = shape
+    """One layer of one member for the vehicles of a tile; h and c go on in the arena."""
+    features, hidden, padded, layers, _, _ = sizes
+    inputs = hidden if k else features
+    below = (features + hidden + (k - 1) * 2 * hidden) if k else 0
+    start = 4 * padded * (m * (features + hidden + (layers - 1) * 2 * hidden) + below)
+    offset = (m * layers + k) * 2 * padded
+    for v in range(count):
+        for lane in range(0, padded, LANES):
+            store(old, v * padded + lane, load(arena, rows[v] + offset + lane))
     for lane in range(0, padded, LANES):
-        at, beta = w + lane * 4 * (inputs + hidden), b + lane * 4
+        w, b = start + lane * 4 * (inputs + hidden), 4 * padded * (m * layers + k) + 4 * lane
         v = 0
         while v < count:
+            from_x, from_h = x_at + v * step, v * padded
             if v + TILE <= count:
-                gate_sums(TILE, sums, bias, beta, weights, at, x, v * step, step, inputs, h, v * padded, padded, hidden)
+                gate_sums(TILE, sums, bias, b, weights, w, x, from_x, step, inputs, old, from_h, padded, hidden)
                 n = TILE
             else:
-                gate_sums(1, sums, bias, beta, weights, at, x, v * step, step, inputs, h, v * padded, padded, hidden)
+                gate_sums(1, sums, bias, b, weights, w, x, from_x, step, inputs, old, from_h, padded, hidden)
                 n = 1
             for j in range(n):
-                s, spot = j * 4 * LANES, rows[v + j] + offset + padded + lane
+                s, spot = j * 4 * LANES, rows[v + j] + offset + lane
                 i, f, g, o = load(sums, s), load(sums, s + LANES), load(sums, s + 2 * LANES), load(sums, s + 3 * LANES)
-                out, c = gates(i, f, g, o, load(arena, spot))
-                store(arena, spot, c)
-                store(new, (v + j) * padded + lane, out)
-                prefetch(arena, spot + padded)
-                prefetch(arena, spot + 2 * padded)
+                h, c = gates(i, f, g, o, load(arena, spot + padded))
+                store(arena, spot, h)
+                store(arena, spot + padded, c)
+                store(new, new_at + (v + j) * padded + lane, h)
+                prefetch(arena, spot + 2 * padded)  # the next layer's
+                prefetch(arena, spot + 3 * padded)
             v += n
 
 
 @compiled()
-def member_step(
-    sizes: tuple[int, int, int, int, int],  # features, hidden, padded hidden, layers, outputs
-    weights: Array,
-    w: int,  # where this member's weights start
-    bias: Array,
-    b: int,
-    head: Array,  # flat [..., outputs, padded], this member at `head_at`
-    head_at: int,
-    x: Array,  # flat [tile, features]
-    count: int,
-    arena: Array,
-    rows: Array,  # [tile] where each vehicle's states start
-    offset: int,  # of this member within a vehicle's states
-    scratch: Array,  # [3, tile * padded]
-    sums: Array,
-    raw: Array,  # flat [tile, members, outputs]; written at raw_at + v raw_step
-    raw_at: int,
-    raw_step: int,
+def head_step(
+    sizes: tuple[int, int, int, int, int, int], m: int, head: Array, h: Array, h_at: int, count: int, raw: Array
 ) -> None:
-    """All layers and the head of one member; the hidden state returns to the arena layer by layer."""
-    features, hidden, padded, layers, outputs = sizes
-    old, source, step = scratch[2], x, features
-    for k in range(layers):
-        inputs = features if k == 0 else hidden
-        new = scratch[k % 2]
-        for v in range(count):
-            for lane in range(0, padded, LANES):
-                store(old, v * padded + lane, load(arena, rows[v] + offset + lane))
-        layer((inputs, hidden, padded, count), weights, w, bias, b, source, step, old, new, arena, rows, offset, sums)
-        for v in range(count):
-            for lane in range(0, padded, LANES):
-                store(arena, rows[v] + offset + lane, load(new, v * padded + lane))
-        w += padded * 4 * (inputs + hidden)
-        b += padded * 4
-        offset += 2 * padded
-        source, step = new, padded
+    """raw [tile, members, outputs] = head [member, outputs, padded] times h, without the bias; all flat."""
+    _, _, padded, _, outputs, members = sizes
     for v in range(count):
         for j in range(outputs):
             dot = splat(np.float32(0.0))
             for lane in range(0, padded, LANES):
-                dot = fma(load(head, head_at + j * padded + lane), load(source, v * padded + lane), dot)
-            raw[raw_at + v * raw_step + j] = total(dot)
+                dot = fma(load(head, (m * outputs + j) * padded + lane), load(h, h_at + v * padded + lane), dot)
+            raw[(v * members + m) * outputs + j] = total(dot)
+
+
+@compiled()
+def network_step(
+    sizes: tuple[int, int, int, int, int, int],
+    weights: Array,
+    bias: Array,
+    head: Array,
+    x: Array,  # flat [tile, features]
+    arena: Array,
+    rows: Array,
+    count: int,
+    hiddens: Array,  # [3, max(tile, members) * padded], scratch
+    sums: Array,
+    raw: Array,  # flat [tile, members, outputs]
+) -> None:
+    """All members for the vehicles of a tile. One vehicle goes layer by layer, so that the products of a member fill the
+    time in which the gates of another are waited for; many go member by member, so that its weights stay in the cache.
+    """
+    features, _, padded, layers, _, members = sizes
+    old = hiddens[2]
+    if count == 1:
+        for k in range(layers):
+            new, below = hiddens[k % 2], hiddens[(k + 1) % 2]
+            for m in range(members):
+                at = m * padded
+                if k == 0:
+                    layer_step(sizes, k, m, weights, bias, x, 0, 0, new, at, old, arena, rows, 1, sums)
+                else:
+                    layer_step(sizes, k, m, weights, bias, below, at, 0, new, at, old, arena, rows, 1, sums)
+        for m in range(members):
+            head_step(sizes, m, head, hiddens[(layers - 1) % 2], m * padded, 1, raw)
+        return
+    for m in range(members):
+        source, step = x, features
+        for k in range(layers):
+            new = hiddens[k % 2]
+            layer_step(sizes, k, m, weights, bias, source, 0, step, new, 0, old, arena, rows, count, sums)
+            source, step = new, padded
+        head_step(sizes, m, head, source, 0, count, raw)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evband.errors import SettingsError
-from evband.tick.cell import member_step
+from evband.tick.cell import network_step
 from evband.tick.compiling import compiled
 from evband.tick.mixture import member_quantiles, mixture_row, quantile_row, tail_cubics
 from evband.tick.packing import Params, Sizes, aligned, pack
@@ -34,7 +34,7 @@ def take(row: NDArray[np.float32], into: NDArray[np.float32]) -> bool:
 
 @compiled()
 def advance(
-    sizes: tuple[int, int, int, int, int],  # features, hidden, padded, layers, outputs
+    sizes: tuple[int, int, int, int, int, int],  # features, hidden, padded, layers, outputs, members
     network: tuple[NDArray, NDArray, NDArray, NDArray, NDArray],  # weights, biases, head weights, head bias, road
     x: NDArray[np.float32],  # [count, features]
     r: NDArray[np.float32],  # [count, road]
@@ -53,13 +53,10 @@ def advance(
 
     A vehicle with an input that is not a number gets a band of NaN and keeps its state.
     """
-    features, hidden, padded, layers, outputs = sizes
     weights, bias, head, head_bias, road = network
     hiddens, sums, raw, inputs, roads, rows, slots = work
     target, inflation, standard, cubics, levels = band
-    members = head_bias.shape[0]
-    per_member = layers * 2 * padded
-    w_step = 4 * padded * (features + hidden + (layers - 1) * 2 * hidden)
+    members, outputs = head_bias.shape
     flat_raw, flat_inputs = raw.reshape(-1), inputs.reshape(-1)
     done = 0
     while done < len(who):
@@ -72,11 +69,7 @@ def advance(
                 for j in range(5):
                     out[done, j] = np.nan
             done += 1
-        for m in range(members):
-            member_step(
-                sizes, weights, m * w_step, bias, m * layers * 4 * padded, head, m * outputs * padded, flat_inputs, count,
-                arena, rows, m * per_member, hiddens, sums, flat_raw, m * outputs, members * outputs,
-            )  # fmt: skip
+        network_step(sizes, weights, bias, head, flat_inputs, arena, rows, count, hiddens, sums, flat_raw)
         for v in range(count):
             slot = slots[v]
             mu, s = location[who[slot]], scale[who[slot]]
@@ -154,12 +147,12 @@ class Engine:
 
     def _allocate(self) -> None:
         s, group = self.sizes, min(GROUP, self.vehicles)
-        self._shape = (s.features, s.hidden, s.padded, s.layers, s.outputs)
+        self._shape = (s.features, s.hidden, s.padded, s.layers, s.outputs, s.members)
         self._arena = aligned(self.vehicles * s.pitch, np.float32)
         rows = self._arena.reshape(self.vehicles, s.pitch)[:, : s.state]
         self._states = rows.reshape(self.vehicles, s.members, s.layers, 2, s.padded)  # a view
         self._work = (
-            aligned(3 * group * s.padded, np.float32).reshape(3, -1),
+            aligned(3 * max(group, s.members) * s.padded, np.float32).reshape(3, -1),
             aligned(TILE * 4 * LANES, np.float32),
             np.zeros((group, s.members, s.outputs), np.float32),
             np.zeros((group, s.features), np.float32),
