@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
 from evband.errors import SettingsError, TripsError
 from evband.mixtures import Array, GaussianMixture, Mixture, Stacked, StudentMixture
 from evband.quantile_sets import QuantileSet
+
+if TYPE_CHECKING:
+    import polars as pl
 
 __all__ = ["Bands", "GaussianMixture", "Mixture", "QuantileSet", "Stacked", "StudentMixture", "check_level"]
 
@@ -158,6 +160,8 @@ class Bands:
 
     def to_frame(self, level: float = 0.9, interval: Interval = "mixture", members: bool = False) -> pl.DataFrame:
         """One row per grid row, as `evband predict` writes them; `members` adds each member's parameters in float64."""
+        import polars as pl
+
         lower, upper = self.interval(level, interval)
         table: dict[str, NDArray] = {"trip_id": self.trip_id.astype(str), "time_s": self.time_s}
         table |= {"mean_kw": self.mean, "lower_kw": lower, "upper_kw": upper}

@@ -65,6 +65,9 @@ ELECTRICAL: frozenset[str] = frozenset(name for name, c in CHANNELS.items() if c
 VALUES: tuple[str, ...] = tuple(name for name, c in CHANNELS.items() if c.kind not in ("time", "id"))
 """Every channel that holds a number, in the order tables show them."""
 
+EDGES = ("speed_start_kmh", "speed_end_kmh")
+"""Columns that only the grid has: the speeds at a bin's two edges, as far as they are known at its end."""
+
 FEATURE_SETS: dict[str, tuple[str, ...]] = {
     # The paper's five dynamometer sets: DY_DriveRef, DY_Parasitic, DY_Roadld, DY_flt_force, Speed, Acceleration.
     "S1": ("drive_ref_kmh", "parasitic_n", "force_n", "speed_kmh", "acceleration_ms2"),

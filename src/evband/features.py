@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 
 from evband import road_load
-from evband.channels import ELECTRICAL, FEATURE_SETS
+from evband.channels import EDGES, ELECTRICAL, FEATURE_SETS
 from evband.errors import ArtifactError, ChannelError, SettingsError, TripsError
-from evband.logs.grid import EDGES
 
 if TYPE_CHECKING:
     from evband.trips import Trip
@@ -181,7 +180,20 @@ class FeatureMap:
                 f"trip {trip.trip_id} is on a {trip.hz} Hz grid, the features on {self.hz} Hz; use on_grid"
             )
         require_channels(self.channels, [trip])
-        raw = self._signals(trip)
+        x, r, which = self.arrays(self._signals(trip))
+        return Sequence(
+            trip_id=trip.trip_id,
+            time_s=trip.table["time_s"].to_numpy(),
+            x=x,
+            r=r,
+            y=_power(trip),
+            start=_starts(trip),
+            outside=np.any(which, axis=1),
+            which_outside=which,
+        )
+
+    def arrays(self, raw: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """x [T, F], r [T, K] float32 and which channel is outside its training range [T, channels], of signals."""
         values = np.stack([raw[c] for c in self.channels], -1)  # [T, channels]
         which = ~((values >= self.low) & (values <= self.high))
         values = np.where(np.isfinite(values), values, self.typical)
@@ -190,16 +202,7 @@ class FeatureMap:
             for name in (road_load.KINETIC, road_load.CHANGE):
                 signals[name] = np.nan_to_num(raw[name])
         x, r = self._rows(signals)
-        return Sequence(
-            trip_id=trip.trip_id,
-            time_s=trip.table["time_s"].to_numpy(),
-            x=x.astype(np.float32),
-            r=r.astype(np.float32),
-            y=_power(trip),
-            start=_starts(trip),
-            outside=np.any(which, axis=1),
-            which_outside=which,
-        )
+        return x.astype(np.float32), r.astype(np.float32), which
 
     def stream(self) -> FeatureStream:
         """Tick-by-tick twin of `transform`, with its own small memory."""

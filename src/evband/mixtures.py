@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from functools import cached_property
 
 import numpy as np
-import scoringrules
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp, ndtri, stdtr, stdtrit
 
@@ -162,6 +161,8 @@ class StudentMixture(Mixture):
         """The exact formula at one member (scoringrules), else adaptive quadrature to about 1e-6 of the spread."""
         target = self._target(y)
         if len(self.nu) == 1:
+            import scoringrules
+
             mu, s = self.mu[0].astype(np.float64), self.s[0].astype(np.float64)
             if np.isinf(self.nu[0]):
                 return np.asarray(scoringrules.crps_normal(target, mu, s))

@@ -12,9 +12,9 @@ import narwhals.stable.v1 as nw
 import numpy as np
 import polars as pl
 
-from evband.channels import CHANNELS, VALUES, require
+from evband.channels import CHANNELS, EDGES, VALUES, require
 from evband.errors import TripsError
-from evband.logs.grid import EDGES, MAX_GAP_S, bin_inputs, to_grid
+from evband.logs.grid import MAX_GAP_S, bin_inputs, to_grid
 from evband.logs.quality import Quality
 from evband.logs.readings import Series
 

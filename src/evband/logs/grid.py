@@ -21,7 +21,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from evband.channels import CHANNELS, ELECTRICAL, VALUES, require
+from evband.channels import CHANNELS, EDGES, ELECTRICAL, VALUES, require
 from evband.errors import SettingsError
 from evband.logs.power import PowerCurve
 from evband.logs.readings import Series
@@ -30,9 +30,6 @@ Array = NDArray[np.float64]
 
 MAX_GAP_S = 10.0
 """Readings further apart than this have a gap between them, by default."""
-
-EDGES = ("speed_start_kmh", "speed_end_kmh")
-"""Columns of the grid that no log has."""
 
 _SAME = 1e-6  # instants closer than this share of a bin are the same instant: times are decimals in binary
 

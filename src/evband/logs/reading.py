@@ -17,11 +17,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from evband.channels import VALUES, require
+from evband.channels import EDGES, VALUES, require
 from evband.errors import LogError, SettingsError
 from evband.logs import tidy
 from evband.logs.cleaning import clean
-from evband.logs.grid import EDGES
 from evband.logs.quality import Cleaning, Quality
 from evband.logs.readings import Readings, ReadOptions, Series
 from evband.trips import Trip, Trips

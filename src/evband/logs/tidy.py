@@ -8,9 +8,8 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from evband.channels import VALUES, require
+from evband.channels import EDGES, VALUES, require
 from evband.errors import LogError
-from evband.logs.grid import EDGES
 from evband.logs.readings import Readings, ReadOptions
 
 NAME = "tidy table"
