@@ -1,10 +1,13 @@
 """Trip energy and range with bands that hold: `evband energy`, `evband range`."""
 
+from evband.energy.ahead import Ahead
 from evband.energy.drives import Drive, drives_of
 from evband.energy.errors import ErrorModel, fit_errors
+from evband.energy.range import Range, check_battery, check_supplies, plan, what_ifs
 from evband.energy.so_far import SoFar
 from evband.energy.trip import Energies, EnergyBand, stretch_energy, trip_energy
 
 __all__ = [
-    "Drive", "Energies", "EnergyBand", "ErrorModel", "SoFar", "drives_of", "fit_errors", "stretch_energy", "trip_energy",
+    "Ahead", "Drive", "Energies", "EnergyBand", "ErrorModel", "Range", "SoFar", "check_battery", "check_supplies", "drives_of",
+    "fit_errors", "plan", "stretch_energy", "trip_energy", "what_ifs",
 ]  # fmt: skip

@@ -17,7 +17,7 @@ that of the calibration trips); c = 0 would give a motorway the errors of a traf
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -53,6 +53,7 @@ class ErrorModel:
     fast: float  # kW^2 s, R
     share: float  # c
     noise: float  # kW^2, mean aleatoric variance of the calibration rows
+    most: float  # kW^2, their 99 % quantile: a model's noise runs wild where it has seen nothing
     trips: int
 
     @property
@@ -76,7 +77,13 @@ class ErrorModel:
 
     def sizes(self, drive: Drive) -> Array:
         """g of every row; larger outside the training range, where nothing was measured (a convention, not a calibration)."""
-        return row_sizes(drive, self.share, self.noise) * np.where(drive.outside, OUTSIDE, 1.0)
+        known = (1.0 - self.share) + self.share * np.minimum(drive.noise, self.most) / self.noise
+        return known * np.where(drive.outside, OUTSIDE, 1.0)
+
+    def size(self, noise: float, outside: bool) -> float:
+        """g of one row."""
+        known = (1.0 - self.share) + self.share * min(noise, self.most) / self.noise
+        return known * OUTSIDE if outside else known
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -90,14 +97,10 @@ class ErrorModel:
             raise ArtifactError(
                 f"The energy calibration in the model file is damaged ({problem}); fit it again."
             ) from None
-        sane = all(np.isfinite(v) for v in values.values()) and values["slow_s"] > 0 and values["noise"] > 0
+        sane = all(np.isfinite(v) for v in values.values()) and min(values[k] for k in ("slow_s", "noise", "most")) > 0
         if not sane or min(values[k] for k in ("tau2", "slow", "fast", "share")) < 0 or values["trips"] < 2:
             raise ArtifactError("The energy calibration in the model file is damaged; fit it again.")
         return cls(**{**values, "trips": int(values["trips"])})  # type: ignore[arg-type]
-
-
-def row_sizes(drive: Drive, share: float, noise: float) -> Array:
-    return (1.0 - share) + share * drive.noise / noise
 
 
 @dataclass(frozen=True)
@@ -128,7 +131,8 @@ def fit_errors(drives: list[Drive]) -> ErrorModel:
             by_horizon[float(horizon)] = found
     noise = float(np.mean([d.noise.mean() for d in drives]))
     fits = [_fit(by_horizon, trips, seconds, share, noise) for share in SHARES]
-    return max(fits, key=lambda model: _likelihood(model, by_horizon, trips, seconds))
+    best = max(fits, key=lambda model: _likelihood(model, by_horizon, trips, seconds))
+    return replace(best, most=float(np.quantile(np.concatenate([d.noise for d in drives]), 0.99)))
 
 
 def windows(drive: Drive, rows: int) -> _Windows:
@@ -181,7 +185,7 @@ def _fit(
             best, parts, slow_s = left, found, length
     within = float(np.mean(parts[1] * phi(seconds / slow_s) + parts[2] / seconds))
     tau2 = max(0.0, float(own[-1]) - within)
-    return ErrorModel(bias, tau2, float(parts[1]), slow_s, float(parts[2]), share, noise, n)
+    return ErrorModel(bias, tau2, float(parts[1]), slow_s, float(parts[2]), share, noise, np.inf, n)
 
 
 def _size(w: _Windows, share: float, noise: float) -> Array:

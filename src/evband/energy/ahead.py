@@ -1,0 +1,113 @@
+"""The way ahead: how much energy reaching each point of a route takes, as a distribution, and how far a battery goes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import stdtr, stdtrit
+
+from evband.energy.drives import Drive
+from evband.energy.errors import ErrorModel
+from evband.energy.so_far import SoFar
+
+Array = NDArray[np.float64]
+FARTHEST_KM = 2000.0
+SURE = 0.02  # the way is followed until the chance to get that far is this small
+
+
+@dataclass(frozen=True, eq=False)
+class Ahead:
+    """Points along the way; all amounts count from its beginning."""
+
+    errors: ErrorModel
+    km: Array  # [points]
+    seconds: Array  # [points]
+    mean_kwh: Array  # [points]
+    members_kwh: Array  # [M, points]
+    size: Array  # [points] sum of g times seconds
+
+    @classmethod
+    def of(cls, drive: Drive, errors: ErrorModel, most: int = 400) -> Ahead:
+        """From predicted rows, thinned to about `most` points."""
+        step = max(1, len(drive) // most)
+        at = np.unique(np.append(np.arange(step - 1, len(drive), step), len(drive) - 1))
+        hours = 1.0 / drive.hz / 3600.0
+        return cls(
+            errors,
+            drive.distance_km[at],
+            (at + 1) / drive.hz,
+            np.cumsum(drive.mean)[at] * hours,
+            np.cumsum(drive.members, axis=1)[:, at] * hours,
+            np.cumsum(errors.sizes(drive))[at] / drive.hz,
+        )
+
+    def then(self, other: Ahead) -> Ahead:
+        """This way, followed by another."""
+        return replace(
+            self,
+            km=np.append(self.km, self.km[-1] + other.km),
+            seconds=np.append(self.seconds, self.seconds[-1] + other.seconds),
+            mean_kwh=np.append(self.mean_kwh, self.mean_kwh[-1] + other.mean_kwh),
+            members_kwh=np.concatenate([self.members_kwh, self.members_kwh[:, -1:] + other.members_kwh], axis=1),
+            size=np.append(self.size, self.size[-1] + other.size),
+        )
+
+    def after(self, km: float) -> Ahead:
+        """What is left of the way once `km` are driven."""
+        i = int(np.searchsorted(self.km, km, side="right"))
+        if i == 0:
+            return self
+        i = min(i, len(self.km) - 1)
+        j = i - 1
+        return replace(
+            self,
+            km=self.km[i:] - self.km[j],
+            seconds=self.seconds[i:] - self.seconds[j],
+            mean_kwh=self.mean_kwh[i:] - self.mean_kwh[j],
+            members_kwh=self.members_kwh[:, i:] - self.members_kwh[:, j : j + 1],
+            size=self.size[i:] - self.size[j],
+        )
+
+    def energy(self, past: SoFar) -> tuple[Array, Array]:
+        """(mean, t scale) in kWh of the energy to each point, given the drive so far."""
+        hours = self.seconds / 3600.0
+        shift, variance = past.ahead(self.seconds, self.size / self.seconds)
+        spread = self.members_kwh.var(axis=0)
+        return self.mean_kwh + shift * hours, np.sqrt(variance * hours**2 + spread)
+
+    def chances(self, battery_kwh: float, past: SoFar) -> Array:
+        """P(the battery reaches each point): it must not be empty anywhere before, so the chance never rises again."""
+        mean, scale = self.energy(past)
+        return np.minimum.accumulate(stdtr(self.errors.dof, (battery_kwh - mean) / scale))
+
+    def reach(self, battery_kwh: float, past: SoFar, p: tuple[float, ...] = (0.05, 0.5, 0.95)) -> list[float]:
+        """Quantiles of the distance at which the battery is empty, at most the length of this way."""
+        if battery_kwh <= 0:
+            return [0.0 for _ in p]
+        chance = np.append(1.0, self.chances(battery_kwh, past))
+        return [float(np.interp(q - 1.0, -chance, np.append(0.0, self.km))) for q in p]
+
+    def quantiles(self, past: SoFar, p: float) -> Array:
+        """The p-quantile of the energy to each point."""
+        mean, scale = self.energy(past)
+        return np.asarray(mean + stdtrit(self.errors.dof, p) * scale)
+
+
+def long_enough(first: Ahead, again: Ahead, battery_kwh: float, past: SoFar) -> Ahead:
+    """The way, with `again` appended until hardly any battery of this size reaches its end."""
+    way, piece = first, again
+    while way.km[-1] < FARTHEST_KM and (battery_kwh > 0 and way.chances(battery_kwh, past)[-1] > SURE):
+        way = way.then(piece)
+        if len(way.km) > 4000:  # long ways need no finer points than their length
+            way = _every_other(way)
+            piece = _every_other(piece)
+    return way
+
+
+def _every_other(way: Ahead) -> Ahead:
+    at = np.unique(np.append(np.arange(1, len(way.km), 2), len(way.km) - 1))
+    return replace(
+        way, km=way.km[at], seconds=way.seconds[at], mean_kwh=way.mean_kwh[at], members_kwh=way.members_kwh[:, at], size=way.size[at]
+    )  # fmt: skip
