@@ -85,10 +85,10 @@ class Checkpoint:
         if not (self.resume and self.path.exists()):
             return False
         try:
-            with np.load(self.path, allow_pickle=False) as file:
+            with self.path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
                 meta = json.loads(str(file["meta"]))
                 arrays = {k: torch.from_numpy(file[k]).to(trainer.device) for k in file.files if k != "meta"}
-        except (OSError, ValueError, KeyError, zipfile.BadZipFile):
+        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
             raise CheckpointMismatch(f"{self.path} is not a readable checkpoint; delete it and fit anew") from None
         if meta["fingerprint"] != self.fingerprint(trainer):
             raise CheckpointMismatch(

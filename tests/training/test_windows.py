@@ -1,0 +1,55 @@
+"""Every row is a target once an epoch, and a drive's start has no burn-in."""
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evband.training.windows import cut, epoch_batches, find_segments, most_windows
+
+lengths_of_segments = st.lists(st.integers(1, 400), min_size=1, max_size=8)
+
+
+def segments_of(lengths):
+    start = np.zeros(sum(lengths), bool)
+    start[np.cumsum([0, *lengths[:-1]])] = True
+    return find_segments(start, np.repeat(np.arange(len(lengths)), lengths))
+
+
+@settings(max_examples=60, deadline=None)
+@given(lengths_of_segments, st.integers(2, 130), st.data())
+def test_every_row_is_a_target_exactly_once(lengths, window, data):
+    burn_in = data.draw(st.integers(0, window - 1))
+    rng = data.draw(st.sampled_from([None, 0, 1]))
+    segments = segments_of(lengths)
+    windows = cut(segments, window, burn_in, None if rng is None else np.random.default_rng(rng))
+    hit = np.zeros(sum(lengths), int)
+    owner = np.repeat(np.arange(len(lengths)), lengths)
+    for start, first, stop in zip(windows.start, windows.first, windows.stop, strict=True):
+        assert 0 <= first < stop <= window
+        hit[start + first : start + stop] += 1
+        assert owner[start] == owner[start + stop - 1], "a window reached over a reset"
+    assert (hit == 1).all()
+    assert len(windows) <= most_windows(segments, window, burn_in)
+
+
+def test_no_burn_in_where_a_drive_begins_and_a_full_one_elsewhere():
+    segments = segments_of([300, 50, 500])
+    windows = cut(segments, 128, 32, np.random.default_rng(0))
+    at_start = np.isin(windows.start, segments.begin) & (windows.first == 0)
+    assert at_start.sum() == 3
+    assert set(windows.first[~at_start].tolist()) == {32}
+
+
+def test_windows_fall_elsewhere_in_each_epoch():
+    segments = segments_of([5000])
+    one, two = (cut(segments, 128, 32, np.random.default_rng(seed)) for seed in (0, 1))
+    assert not np.array_equal(one.start[1:20], two.start[1:20])
+
+
+def test_batches_hold_every_window_once():
+    windows = cut(segments_of([300, 50, 500]), 64, 16, np.random.default_rng(0))
+    batches = epoch_batches(windows, 3, 8, np.random.default_rng(1))
+    assert batches.shape == (3, 3, 8)
+    held = {tuple(w) for w in batches.reshape(3, -1).T.tolist() if w[2] > 0}
+    assert held == set(zip(windows.start.tolist(), windows.first.tolist(), windows.stop.tolist(), strict=True))
+    assert (batches[2] > 0).sum() == len(windows)
