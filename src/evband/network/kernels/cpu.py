@@ -11,7 +11,7 @@ import itertools
 import math
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -37,19 +37,22 @@ def run(x: Tensor, layers: list[LayerWeights], state: State | None, masks: Masks
     """As ``reference.run``, for float32 on the CPU."""
     state = state or zero_state(x, layers)
     weights = [tensor for layer in layers for tensor in (layer.w_ih, layer.w_hh, layer.bias)]
-    y, h, c = _EnsembleLSTM.apply(masks, x, state.h, state.c, *weights)  # type: ignore[no-untyped-call]
+    tensors = (x, state.h, state.c, *weights)
+    if any(tensor.dtype != torch.float32 or tensor.device.type != "cpu" for tensor in tensors):
+        raise ValueError("the CPU kernel takes float32 tensors on the CPU; choose backend 'reference' for others")
+    if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors):
+        y, h, c = _EnsembleLSTM.apply(masks, *tensors)  # type: ignore[no-untyped-call]
+    else:
+        (y, h, c), _ = _Plan(x, weights, masks, keep=False, x_gradient=False).forward(*tensors)
     return y, State(h, c)
 
 
 class _EnsembleLSTM(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, masks: Masks | None, x: Tensor, h0: Tensor, c0: Tensor, *weights: Tensor) -> Any:
-        keep = any(ctx.needs_input_grad)
-        plan = _Plan(x, weights, masks, keep, x_gradient=ctx.needs_input_grad[1])
-        out, memory = plan.forward(x, h0, c0, weights)
-        if keep:
-            ctx.plan, ctx.memory = plan, memory
-            ctx.save_for_backward(x)
+        ctx.plan = _Plan(x, weights, masks, keep=True, x_gradient=ctx.needs_input_grad[1])
+        out, ctx.memory = ctx.plan.forward(x, h0, c0, *weights)
+        ctx.save_for_backward(x)
         return out
 
     @staticmethod
@@ -63,9 +66,7 @@ class _EnsembleLSTM(torch.autograd.Function):
 class _Plan:
     """The shapes of one call, and the passes over its tiles."""
 
-    def __init__(
-        self, x: Tensor, weights: tuple[Tensor, ...], masks: Masks | None, keep: bool, x_gradient: bool
-    ) -> None:
+    def __init__(self, x: Tensor, weights: Sequence[Tensor], masks: Masks | None, keep: bool, x_gradient: bool) -> None:
         shared, steps, batch, features = x.shape
         self.members, _, hidden = weights[1].shape
         self.sizes = s = layout.Sizes(
@@ -104,7 +105,7 @@ class _Plan:
         _in_threads(self.members * layers, lambda k, _: work(*divmod(k, layers)))
 
     def forward(
-        self, x: Tensor, h0: Tensor, c0: Tensor, weights: tuple[Tensor, ...]
+        self, x: Tensor, h0: Tensor, c0: Tensor, *weights: Tensor
     ) -> tuple[tuple[Tensor, Tensor, Tensor], _Memory]:
         """(y, h, c), and the memory that holds packed weights and, if kept, activations."""
         s = self.sizes
@@ -249,8 +250,10 @@ def _in_threads(count: int, piece: Callable[[int, _Scratch], None]) -> None:
 
     if helpers < 1:
         return work()
-    pool = _pools.setdefault((os.getpid(), helpers), ThreadPoolExecutor(helpers, thread_name_prefix="evband"))
-    futures = [pool.submit(work) for _ in range(helpers)]
+    key = (os.getpid(), helpers)
+    if key not in _pools:
+        _pools[key] = ThreadPoolExecutor(helpers, thread_name_prefix="evband")
+    futures = [_pools[key].submit(work) for _ in range(helpers)]
     work()
     for future in futures:
         future.result()
