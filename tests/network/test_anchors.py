@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 import torch
 
-from drives import members
 from evband.network.anchors import ANCHOR, START, draw, make_prior, penalty
 from evband.network.architecture import Architecture
 from evband.training.loop import Data, Trainer
 from evband.training.objective import Batch, objective
 from evband.training.settings import TrainingSettings
 from evband.training.windows import cut, find_segments
+from tiny_car import members
 
 
 def test_fan_in_prior_is_gate_wise():

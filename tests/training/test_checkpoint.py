@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 import torch
 
-from drives import arrays, members
 from evband.network.architecture import Architecture
 from evband.training.checkpoint import Checkpoint, CheckpointMismatch
 from evband.training.loop import Trainer, run
 from evband.training.settings import TrainingSettings
+from tiny_car import arrays, members
 
 ARCH = Architecture(inputs=2, road=2, hidden=8)
 

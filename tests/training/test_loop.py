@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 import torch
 
-from drives import arrays, members
 from evband.network.architecture import Architecture
 from evband.training import loop
 from evband.training.loop import Trainer, run
 from evband.training.settings import TrainingSettings, learning_rate
+from tiny_car import arrays, members
 
 ARCH = Architecture(inputs=2, road=2, hidden=8)
 SETTINGS = TrainingSettings(epochs=4, window=32, burn_in=8, batch=4, checks=4)

@@ -5,12 +5,12 @@ import pytest
 import torch
 from scipy import stats
 
-from drives import arrays, members
 from evband.network.architecture import Architecture
 from evband.network.forward import forward
 from evband.training.loop import Trainer
 from evband.training.objective import Batch, objective
 from evband.training.settings import TrainingSettings
+from tiny_car import arrays, members
 
 WINDOW, BURN_IN = 16, 4
 WINDOWS = [(0, 0, 16), (30, 4, 16), (150, 4, 9), (0, 0, 0)]  # the last is empty: it fills a batch

@@ -1,0 +1,204 @@
+"""The .evband file: what goes in comes out, and nothing hostile gets in."""
+
+import json
+import pickle
+import struct
+
+import numpy as np
+import pytest
+from safetensors.numpy import load, save
+
+import evband
+from evband.errors import ArtifactError
+from evband.model import PowerModel
+from tiny_car import TINY, drives
+
+
+@pytest.fixture(scope="module")
+def model():
+    return PowerModel(**{**TINY, "epochs": 1, "members": 2}).fit(drives(3, seconds=120))
+
+
+@pytest.fixture(scope="module")
+def whole(model, tmp_path_factory):
+    path = tmp_path_factory.mktemp("artifact") / "car.evband"
+    model.save(path)
+    return path.read_bytes()
+
+
+def parts(data):
+    size = struct.unpack("<Q", data[:8])[0]
+    meta = json.loads(json.loads(data[8 : 8 + size])["__metadata__"]["evband"])
+    return load(data), meta
+
+
+def test_a_loaded_model_is_the_saved_one(model, whole, tmp_path):
+    (tmp_path / "car.evband").write_bytes(whole)
+    back = evband.load(tmp_path / "car.evband")
+    trips = drives(2, seconds=90, seed=5)
+    a, b = model.predict(trips), back.predict(trips)
+    np.testing.assert_array_equal(a.members.mu, b.members.mu)
+    np.testing.assert_array_equal(a.interval(0.9), b.interval(0.9))
+    assert back.settings_ == model.settings_
+    assert back.fingerprints_ == model.fingerprints_
+    assert back.summary_["history"] == model.summary_["history"]
+    back.save(tmp_path / "again.evband")
+    assert evband.load(tmp_path / "again.evband").settings_ == model.settings_
+
+
+def test_no_number_in_the_header_is_nan_or_infinite(whole):
+    size = struct.unpack("<Q", whole[:8])[0]
+    text = json.loads(whole[8 : 8 + size])["__metadata__"]["evband"]
+    assert "NaN" not in text
+    assert "Infinity" not in text
+
+
+def edit(**changes):
+    def apply(tensors, meta):
+        for key, value in changes.items():
+            place, *rest = key.split("__")
+            if rest:
+                meta[place][rest[0]] = value
+            else:
+                meta[place] = value
+
+    return apply
+
+
+def drop(key):
+    return lambda tensors, meta: meta.pop(key)
+
+
+def weights(name, change):
+    def apply(tensors, meta):
+        tensors[name] = change(tensors[name].copy())
+
+    return apply
+
+
+def poke(value):
+    def apply(array):
+        array.flat[0] = value
+        return array
+
+    return apply
+
+
+HOSTILE = {
+    "unknown version": edit(version=99),
+    "no settings": drop("settings"),
+    "no features": drop("features"),
+    "no fingerprints": drop("fingerprints"),
+    "unknown setting": edit(settings__backdoor=1),
+    "setting of another type": edit(settings__hidden="8"),
+    "settings a list": edit(settings=[1, 2]),
+    "absurd width": edit(settings__hidden=10**9),
+    "width of another model": edit(settings__hidden=16),
+    "more layers than weights": edit(settings__layers=2),
+    "another head": edit(settings__method="quantile-anchor"),
+    "distilled without nu": edit(settings__method="distilled"),
+    "unknown method": edit(settings__method="__import__('os')"),
+    "no networks": edit(networks=0),
+    "too many networks": edit(networks=10**9),
+    "networks no number": edit(networks="2"),
+    "more members than networks": edit(settings__members=5),
+    "stretch zero": edit(stretch=0.0),
+    "stretch negative": edit(stretch=-1.0),
+    "stretch no number": edit(stretch="wide"),
+    "stretch infinite": edit(stretch=float("inf")),
+    "zero scale": edit(features__y_std=0.0),
+    "mean not a number": edit(features__y_mean=float("nan")),
+    "scales too short": edit(features__x_scale=[1.0]),
+    "knot of no term": edit(features__knots=[["x", 1.0]]),
+    "input of no channel": edit(features__input_names=["speed_kmh", "spell"]),
+    "features of another shape": edit(features__road_names=["v"]),
+    "features no map": edit(features=7),
+    "an extra field of features": edit(features__spell="x"),
+    "extra tensor": lambda tensors, meta: tensors.update(more=np.zeros(3, np.float32)),
+    "missing tensor": lambda tensors, meta: tensors.pop("head_w"),
+    "wrong shape": weights("head_w", lambda a: a[:, :1]),
+    "wrong type": weights("head_w", lambda a: a.astype(np.float64)),
+    "nan weight": weights("w_hh.0", poke(np.nan)),
+    "infinite weight": weights("road_w", poke(np.inf)),
+}
+
+
+def rewritten(data, change):
+    tensors, meta = parts(data)
+    change(tensors, meta)
+    return save(tensors, {"evband": json.dumps(meta)})
+
+
+@pytest.mark.parametrize("case", HOSTILE)
+def test_hostile_contents_are_refused(whole, tmp_path, case):
+    refused(tmp_path, rewritten(whole, HOSTILE[case]))
+
+
+def header(text):
+    return struct.pack("<Q", len(text)) + text
+
+
+BYTES = {
+    "empty": b"",
+    "three bytes": b"abc",
+    "header longer than the file": struct.pack("<Q", 1 << 62) + b"{}",
+    "header of 4 GB": struct.pack("<Q", 1 << 32) + b"{}" * 50,
+    "no json": header(b"not json at all"),
+    "not utf-8": header(b"\xff\xfe\xfa\x00"),
+    "no metadata": header(b'{"a": 1}'),
+    "json of 100000 brackets": header(b"[" * 100_000),
+    "brackets inside": header(json.dumps({"__metadata__": {"evband": "[" * 100_000}}).encode()),
+    "metadata a number": header(b'{"__metadata__": {"evband": 7}}'),
+    "an endless number": header(json.dumps({"__metadata__": {"evband": "9" * 100_000}}).encode()),
+    "a pickle": pickle.dumps({"weights": [1.0, 2.0]}),
+    "a csv": b"time_s,speed_kmh\n1,2\n",
+}
+
+
+@pytest.mark.parametrize("case", BYTES)
+def test_other_files_are_refused(tmp_path, case):
+    refused(tmp_path, BYTES[case])
+
+
+@pytest.mark.parametrize("share", [0.001, 0.1, 0.5, 0.9, 0.999])
+def test_a_truncated_file_is_refused(whole, tmp_path, share):
+    refused(tmp_path, whole[: int(share * len(whole))])
+
+
+def test_flipped_bytes_load_or_are_refused_but_never_crash(whole, tmp_path):
+    rng = np.random.default_rng(0)
+    size = 8 + struct.unpack("<Q", whole[:8])[0]
+    for _ in range(60):
+        data = bytearray(whole)
+        data[int(rng.integers(size))] ^= 1 << int(rng.integers(8))
+        path = tmp_path / "flipped.evband"
+        path.write_bytes(bytes(data))
+        try:
+            evband.load(path)
+        except ArtifactError:
+            pass
+
+
+def refused(tmp_path, data):
+    path = tmp_path / "bad.evband"
+    path.write_bytes(data)
+    with pytest.raises(ArtifactError) as problem:
+        evband.load(path)
+    assert "bad.evband" in str(problem.value)
+    assert "\n" not in str(problem.value)
+
+
+def test_a_missing_file_and_a_directory_are_one_sentence(tmp_path):
+    for path in (tmp_path / "none.evband", tmp_path):
+        with pytest.raises(ArtifactError, match="cannot be read"):
+            evband.load(path)
+
+
+def test_an_existing_file_stays_until_the_new_one_is_whole(model, tmp_path, monkeypatch):
+    path = tmp_path / "car.evband"
+    path.write_bytes(b"old")
+    monkeypatch.setattr(model, "summary_", {"bad": float("nan")})
+    with pytest.raises(ValueError):
+        model.save(path)
+    assert path.read_bytes() == b"old"
+    assert [p.name for p in tmp_path.iterdir()] == ["car.evband"]
