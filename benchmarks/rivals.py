@@ -22,9 +22,9 @@ import numpy as np
 import polars as pl
 
 import evband
+from evband import rivals
 from evband.bands import Bands, QuantileSet
 from evband.quantile_sets import LEVELS
-from evband.rivals import RIVALS, Rival
 from evband.rivals.base import WARMUP_S
 from evband.trips import Trips
 
@@ -52,7 +52,7 @@ TASKS = {
 VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "least-squares": ("least-squares", {"hinges": False}),
     "least-squares-hinges": ("least-squares", {"hinges": True}),
-    **{name: (name, {}) for name in RIVALS if name != "least-squares"},
+    **{name: (name, {}) for name in rivals.NAMES if name != "least-squares"},
 }
 
 
@@ -99,9 +99,9 @@ def score(bands: Bands, head: dict[str, Any]) -> list[dict[str, Any]]:
     return lines
 
 
-def make(variant: str, task: Task) -> Rival:
+def make(variant: str, task: Task) -> rivals.Rival:
     name, settings = VARIANTS[variant]
-    return RIVALS[name](features=task.features, hz=task.hz, **settings)
+    return rivals.make(name, features=task.features, hz=task.hz, **settings)
 
 
 def keep_predictions(bands: Bands, folder: Path, name: str) -> None:

@@ -40,7 +40,7 @@ class Rival(BaseEstimator, ABC):  # type: ignore[misc]
     def fit(self, trips: Sequence[Trip]) -> Self:
         """Learn from training trips; scalers and settings are chosen on them alone."""
         gridded = Trips(trips).on_grid(self.hz)
-        self.feature_map_ = FeatureMap.fit(gridded, self.features, hinges=self.hinges)
+        self.feature_map_ = FeatureMap.fit(gridded, self.features, hinges=self.hinges, edges=True)
         return self.fit_rows(make_rows(self.feature_map_, [self.feature_map_.transform(trip) for trip in gridded]))
 
     def predict(self, trips: Sequence[Trip]) -> Bands:

@@ -11,8 +11,8 @@ from scipy.optimize import minimize
 
 from evband.mixtures import StudentMixture
 from evband.rivals.base import Rival, known
-from evband.rivals.least_squares import fit_student, scale_design, solve_ridge
 from evband.rivals.rows import Rows
+from evband.rivals.student import fit_student, scale_design, solve_ridge
 from evband.simulation.vehicles import CARS, fastsim_vehicle, import_fastsim
 
 FITTED_ROWS = 6000  # drives worth this many rows tell mass, drag and rolling resistance well enough

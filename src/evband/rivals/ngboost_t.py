@@ -9,8 +9,8 @@ from sklearn.tree import DecisionTreeRegressor
 
 from evband.mixtures import StudentMixture
 from evband.rivals.base import Rival, import_extra, known
-from evband.rivals.least_squares import fit_student
 from evband.rivals.rows import Rows, inner_folds
+from evband.rivals.student import fit_student
 
 DEPTHS = (4, 6, 8)
 MOST_TREES = 400

@@ -1,0 +1,89 @@
+"""Boosting as a distribution on plain arrays: 19 quantile models and one of squared error for the mean."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.ensemble import HistGradientBoostingRegressor
+
+from evband.rivals.rows import inner_folds
+
+LEVELS = np.arange(1, 20) / 20  # 0.05 .. 0.95
+MOST_TREES = 200
+TRIED = (  # leaves, smallest leaf, rate
+    {"max_leaf_nodes": 31, "min_samples_leaf": 20, "learning_rate": 0.1},
+    {"max_leaf_nodes": 15, "min_samples_leaf": 100, "learning_rate": 0.1},
+    {"max_leaf_nodes": 63, "min_samples_leaf": 200, "learning_rate": 0.05},
+)
+_TAIL = (0.05, 0.5, 0.95)  # levels on which the quantile models' trees are counted and their band is stretched
+
+
+def _booster(loss: str, level: float | None, trees: int, setting: dict[str, Any], seed: int) -> Any:
+    return HistGradientBoostingRegressor(
+        loss=loss, quantile=level, max_iter=trees, early_stopping=False, random_state=seed, **setting
+    )
+
+
+def pinball(y: np.ndarray, q: np.ndarray, level: float) -> float:
+    """Mean of max(level (y - q), (level - 1)(y - q))."""
+    e = y - q
+    return float(np.mean(np.maximum(level * e, (level - 1) * e)))
+
+
+class BoostedQuantiles:
+    """Numerics of both boosting rivals: tuned on inner held-out trips, trees counted there as well."""
+
+    def __init__(self, seed: int = 0) -> None:
+        self.seed = seed
+
+    def fit(self, x: np.ndarray, y: np.ndarray, group: np.ndarray) -> Self:
+        """Tune, then fit the mean and 19 quantiles on all rows."""
+        outs = inner_folds(group, seed=self.seed)
+        paths = [self._errors(x, y, outs, "squared_error", None, setting)[0] for setting in TRIED]
+        self.setting_ = TRIED[int(np.argmin([path.min() for path in paths]))]
+        trees = 1 + int(np.argmin(min(paths, key=np.min)))
+        self.mean_ = _booster("squared_error", None, trees, self.setting_, self.seed).fit(x, y)
+
+        held = outs[0]  # one inner fold is enough to count trees by, and a third of the work
+        staged = {p: self._errors(x, y, [held], "quantile", p, self.setting_) for p in _TAIL}
+        best = {p: 1 + int(np.argmin(path)) for p, (path, _) in staged.items()}
+        counts = np.interp(LEVELS, _TAIL, [best[p] for p in _TAIL]).round().astype(int)
+        self.quantiles_ = [
+            _booster("quantile", float(p), int(n), self.setting_, self.seed).fit(x, y)
+            for p, n in zip(LEVELS, counts, strict=True)
+        ]
+        low, middle, high = (staged[p][1][best[p] - 1] for p in _TAIL)
+        self.stretch_ = stretch(y[held], low, middle, high)
+        return self
+
+    def _errors(
+        self,
+        x: np.ndarray,
+        y: np.ndarray,
+        outs: list[np.ndarray],
+        loss: str,
+        level: float | None,
+        setting: dict[str, Any],
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Held-out error after each tree [trees], and the held-out predictions [trees, held-out rows]."""
+        parts = []
+        for out in outs:
+            model = _booster(loss, level, MOST_TREES, setting, self.seed).fit(x[~out], y[~out])
+            parts.append(np.stack([p.astype(np.float32) for p in model.staged_predict(x[out])]))
+        staged, target = np.concatenate(parts, 1), np.concatenate([y[out] for out in outs])
+        if level is None:
+            errors = np.array([np.mean((target - predicted) ** 2) for predicted in staged])
+        else:
+            errors = np.array([pinball(target, predicted, level) for predicted in staged])
+        return errors, staged
+
+    def predict(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(mean [n], quantiles [19, n])."""
+        return self.mean_.predict(x), np.stack([model.predict(x) for model in self.quantiles_])
+
+
+def stretch(y: np.ndarray, low: np.ndarray, middle: np.ndarray, high: np.ndarray) -> float:
+    """Factor that makes cross-fitted [low, high] cover 90 % of rows when stretched about the median."""
+    above, below = np.maximum(high - middle, 1e-3), np.maximum(middle - low, 1e-3)
+    return float(np.quantile(np.where(y > middle, (y - middle) / above, (middle - y) / below), 0.9))
