@@ -13,8 +13,8 @@ def made_up_trip(name: str, seconds: int = 400, seed: int = 0, heater_kw: float 
     """1 Hz: speed wanders, the road climbs and falls, power by physics + a trip effect + correlated noise."""
     rng = np.random.default_rng(seed)
     t = np.arange(seconds + 1.0)
-    at = 60.0 * np.arange(seconds // 60 + 2)
-    knots = np.interp(t, at, np.append(0, rng.uniform(10, 110, len(at) - 1)))
+    at = 25.0 * np.arange(seconds // 25 + 2)
+    knots = np.interp(t, at, np.append(0, np.maximum(rng.uniform(-20, 120, len(at) - 1), 0)))
     speed = np.convolve(np.pad(knots, 5, mode="edge"), np.ones(11) / 11, mode="valid")
     slope = 0.03 * np.sin(2 * np.pi * t / 300 + rng.uniform(0, 6))
     elevation = 200 + np.cumsum(speed / 3.6 * slope)

@@ -338,6 +338,18 @@ class FeatureStream:
         x, r = self._map._rows(signals)
         return x.astype(np.float32), r.astype(np.float32), outside
 
+    def to_dict(self) -> dict[str, Any]:
+        """Its memory, JSON-able."""
+        slope = {name: getattr(self._slope, name) for name in self._slope.__slots__}
+        return {"held": self._held, "last_speed": self._last_speed, "last_end": self._last_end, "slope": slope}
+
+    def restore(self, saved: Mapping[str, Any]) -> None:
+        """Go on from what `to_dict` gave."""
+        self._held = {str(k): float(v) for k, v in saved["held"].items()}
+        self._last_speed, self._last_end = saved["last_speed"], saved["last_end"]
+        for name in self._slope.__slots__:
+            setattr(self._slope, name, float(saved["slope"][name]))
+
     def _value(self, channel: str, values: Mapping[str, float | None], speed: float | None) -> float | None:
         value = values.get(channel)
         if value is not None and value != value:

@@ -15,9 +15,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from evband.channels import CHANNELS
+from evband.channels import CHANNELS, EDGES
 from evband.errors import LogError
-from evband.logs.grid import EDGES
 from evband.logs.tidy import parse
 from evband.trips import Trip, Trips
 

@@ -15,13 +15,16 @@ from evband import __version__
 from evband.cli.calibrate import calibrate
 from evband.cli.collapse import collapse
 from evband.cli.convert import convert
+from evband.cli.energy import energy
 from evband.cli.evaluate import evaluate
 from evband.cli.export import export
 from evband.cli.fit import fit
 from evband.cli.info import info
 from evband.cli.inspect import inspect
 from evband.cli.predict import predict
+from evband.cli.range import range
 from evband.cli.simulate import simulate
+from evband.cli.stream import stream
 from evband.errors import EvbandError
 
 COMMANDS: tuple[Callable[..., Any], ...] = (
@@ -32,6 +35,9 @@ COMMANDS: tuple[Callable[..., Any], ...] = (
     predict,
     evaluate,
     calibrate,
+    energy,
+    range,
+    stream,
     collapse,
     export,
     info,

@@ -87,7 +87,7 @@ class Ahead:
         if battery_kwh <= 0:
             return [0.0 for _ in p]
         chance = np.append(1.0, self.chances(battery_kwh, past))
-        return [float(np.interp(q - 1.0, -chance, np.append(0.0, self.km))) for q in p]
+        return [float(np.interp(q - 1.0, -chance, np.append(0.0, np.minimum(self.km, FARTHEST_KM)))) for q in p]
 
     def quantiles(self, past: SoFar, p: float) -> Array:
         """The p-quantile of the energy to each point."""

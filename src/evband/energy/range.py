@@ -11,11 +11,11 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
+from evband.channels import EDGES
 from evband.energy.ahead import FARTHEST_KM, Ahead, long_enough
 from evband.energy.drives import drives_of
 from evband.energy.so_far import SoFar
 from evband.errors import ChannelError, EvbandError, SettingsError, TripsError
-from evband.logs.grid import EDGES
 from evband.routes import Route, read_route
 from evband.trips import Trip, Trips
 

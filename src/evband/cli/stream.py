@@ -1,0 +1,39 @@
+"""`evband stream`: telemetry lines in, bands out, as they come."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def stream(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A fitted model, car.evband.")],
+    adapt: Annotated[bool, typer.Option("--adapt", help="Learn from measured power as it comes.")] = False,
+    level: Annotated[float, typer.Option(help="Share of measurements the band should hold.")] = 0.9,
+    soc: Annotated[float | None, typer.Option(help="State of charge at the start, in percent.")] = None,
+    capacity_kwh: Annotated[float | None, typer.Option("--capacity-kwh", help="Usable energy of the battery.")] = None,
+    route: Annotated[Path | None, typer.Option(help="Profile CSV, or a log: the way ahead.")] = None,
+    reserve_soc: Annotated[float, typer.Option("--reserve-soc", help="Range ends at this charge.")] = 10.0,
+    state: Annotated[Path | None, typer.Option("--state", help="Go on from this file, and keep it up to date.")] = None,
+) -> None:
+    """Read JSON lines from standard input and answer each with its power band, running energy and range."""
+    from evband.errors import SettingsError
+    from evband.model import load
+    from evband.streaming import Battery, LineStream
+    from evband.streaming.pump import pump, resume
+
+    fitted = load(model)
+    battery = None
+    if soc is not None or capacity_kwh is not None or route is not None:
+        if soc is None or capacity_kwh is None or route is None:
+            raise SettingsError("Range in a stream needs --soc, --capacity-kwh and --route together; give all three.")
+        battery = Battery(fitted, soc, capacity_kwh, route, reserve_soc)
+        for note in battery.notes:
+            print(f"evband: warning: {note}.", file=sys.stderr)
+    lines = LineStream(fitted, level, adapt, battery)
+    if state is not None:
+        resume(lines, state)
+    pump(lines, sys.stdin.buffer, sys.stdout, state)

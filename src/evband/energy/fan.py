@@ -1,0 +1,80 @@
+"""The fan: charge over distance with its band, the reserve and the route's end; a PNG, or an HTML page that opens offline."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from evband.energy.range import Range
+from evband.errors import SettingsError
+from evband.files import whole_file
+
+BANDS = ((0.9, 0.18), (0.5, 0.35))  # level, opacity
+BLUE = "#1f5fa8"
+POINTS = 400
+
+
+def check_picture(path: Path) -> None:
+    if path.suffix.lower() not in (".png", ".html", ".htm"):
+        raise SettingsError(f"{path}: a fan is drawn as .html or .png; name the file so.")
+
+
+def write_fan(plan: Range, path: Path) -> None:
+    """Draw to the farthest distance worth showing: a little beyond the route or the battery."""
+    check_picture(path)
+    end = max(1.1 * plan.route_km, min(1.05 * plan.distance_km(0.95), 3.0 * plan.route_km))
+    shown = np.append(0.0, plan.way.km[plan.way.km <= end])
+    at = np.unique(np.linspace(0, len(shown) - 1, min(POINTS, len(shown))).astype(int))
+    lines = {
+        p: np.append(plan.soc, plan.soc_along(p))[: len(shown)][at]
+        for p in (0.5, *(0.5 + side * level / 2 for level, _ in BANDS for side in (-1, 1)))
+    }
+    title = (
+        f"{plan.arrival_probability:.0%} chance to arrive after {plan.route_km:.0f} km with {plan.reserve_soc:g} % left"
+    )
+    draw = _png if path.suffix.lower() == ".png" else _html
+    with whole_file(path) as temporary:
+        draw(plan, shown[at], lines, title, temporary)
+
+
+def _png(plan: Range, km: Any, lines: dict[float, Any], title: str, path: Path) -> None:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8, 4.5), layout="constrained")
+    axes = figure.add_subplot()
+    for level, opacity in BANDS:
+        low, high = lines[0.5 - level / 2], lines[0.5 + level / 2]
+        axes.fill_between(km, low, high, color=BLUE, alpha=opacity, lw=0, label=f"{level:.0%} band")
+    axes.plot(km, lines[0.5], color=BLUE, label="median")
+    axes.axhline(plan.reserve_soc, color="#b3261e", ls="--", label="reserve")
+    axes.axvline(plan.route_km, color="#444", lw=1, label="route ends")
+    axes.set(xlabel="distance, km", ylabel="state of charge, %", title=title, xlim=(0, km[-1]))
+    axes.set_ylim(max(min(0.0, float(lines[0.05].min())), -20.0), min(100.0, plan.soc + 5.0))
+    axes.legend(loc="best", frameon=False)
+    figure.savefig(path, dpi=150, format="png")
+
+
+def _html(plan: Range, km: Any, lines: dict[float, Any], title: str, path: Path) -> None:
+    import plotly.graph_objects as go
+
+    figure = go.Figure()
+    for level, opacity in BANDS:
+        low, high = lines[0.5 - level / 2], lines[0.5 + level / 2]
+        figure.add_scatter(
+            x=np.concatenate([km, km[::-1]]),
+            y=np.concatenate([high, low[::-1]]),
+            fill="toself",
+            fillcolor=f"rgba(31,95,168,{opacity})",
+            line={"width": 0},
+            name=f"{level:.0%} band",
+            hoverinfo="skip",
+        )
+    figure.add_scatter(x=km, y=lines[0.5], line={"color": BLUE}, name="median")
+    figure.add_hline(y=plan.reserve_soc, line={"color": "#b3261e", "dash": "dash"}, annotation_text="reserve")
+    figure.add_vline(x=plan.route_km, line={"color": "#444"}, annotation_text="route ends")
+    figure.update_layout(
+        title=title, xaxis_title="distance, km", yaxis_title="state of charge, %", template="plotly_white"
+    )
+    figure.write_html(path, include_plotlyjs=True, full_html=True)

@@ -1,0 +1,235 @@
+"""JSON lines in, JSON lines out: one line for each line, whatever comes."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.special import stdtrit
+
+from evband.channels import CHANNELS
+from evband.energy import Ahead, SoFar, check_battery
+from evband.energy.range import LEVELS, plan
+from evband.errors import SettingsError
+from evband.logs.formats.abrp import KEYS
+from evband.online import OnlineCalibration
+from evband.streaming.bins import Bins, Row
+from evband.streaming.ticks import Stream
+
+if TYPE_CHECKING:
+    from evband.model import PowerModel
+
+NEW_TRIP_S = 600.0  # silence, or a clock set back, for longer than this begins another trip
+RANGE_EVERY_S = 10.0  # range moves slowly; between two looks the last one stands
+LIMITS = {name: (channel.low, channel.high) for name, channel in CHANNELS.items()}
+TIMES = ("utc", "time_s", "timestamp")
+NOTHING = {
+    "mean_kw": None, "lower_kw": None, "upper_kw": None, "aleatoric_kw": None, "epistemic_kw": None, "warmup": True, "outside": False,
+}  # fmt: skip
+
+
+class Battery:
+    """Charge and way ahead of a stream: range from where the car is now."""
+
+    def __init__(
+        self, model: PowerModel, soc: float, capacity_kwh: float, route: Any, reserve_soc: float = 10.0
+    ) -> None:
+        check_battery(soc, capacity_kwh, reserve_soc)
+        self.soc, self.capacity_kwh, self.reserve_soc = soc, capacity_kwh, reserve_soc
+        full = plan(model, 100.0, capacity_kwh, route, 0.0)  # long enough for whatever charge a line may report
+        self.notes = full.notes
+        self.way: Ahead = full.way
+
+    def range_km(self, soc: float, driven_km: float, past: SoFar) -> dict[str, float]:
+        """Quantiles of the distance still to go until the reserve."""
+        kwh = (soc - self.reserve_soc) / 100.0 * self.capacity_kwh
+        reach = self.way.after(driven_km).reach(kwh, past, tuple(LEVELS.values()))
+        return dict(zip(LEVELS, reach, strict=True))
+
+
+class LineStream:
+    """A drive as telemetry lines. Measured power is used only with `adapt`: an offset, adaptive width, energy as measured."""
+
+    def __init__(
+        self, model: PowerModel, level: float = 0.9, adapt: bool = False, battery: Battery | None = None
+    ) -> None:
+        self._stream = Stream(model, level)
+        self._bins = Bins(self._stream.hz)
+        self._online = OnlineCalibration(level, hz=self._stream.hz) if adapt else None
+        self._errors = None if model.energy_ is None else model.errors_
+        self._past = None if self._errors is None else SoFar(self._errors)
+        self._battery = battery
+        self._stretch2 = model.stretch_**2
+        self._quantiles = {} if self._errors is None else {k: float(stdtrit(self._errors.dof, p)) for k, p in LEVELS.items()}  # fmt: skip
+        self._model = hashlib.sha256(model.theta_.numpy().tobytes()).hexdigest()[:16]
+        self.lines = 0
+        self.time: float | None = None
+        self.trip: str | None = None
+        self._begin()
+
+    def _begin(self) -> None:
+        """Counters of a new trip."""
+        self.km = self.seconds = self.mean_kwh = self.measured_kwh = self.size = 0.0
+        self.members_kwh = np.zeros(self._stream.engine.sizes.members)
+        self.soc: float | None = None
+        self.range: dict[str, float] | None = None
+        self._looked = -math.inf
+        self.shown: dict[str, Any] = dict(NOTHING)
+        self._bins.reset()
+        self._stream.reset()
+        if self._past is not None:
+            self._past.reset()
+        if self._online is not None:
+            self._online.reset()
+
+    def line(self, text: str) -> str:
+        """The answer to one line: a band, or an error object."""
+        self.lines += 1
+        try:
+            sample = json.loads(text)
+        except (ValueError, RecursionError):
+            return self._error("it is no JSON")
+        if isinstance(sample, dict) and isinstance(sample.get("tlm"), dict):
+            sample = sample["tlm"]
+        if not isinstance(sample, dict):
+            return self._error("it is no JSON object")
+        given = next((sample[key] for key in TIMES if key in sample), None)
+        time = _number(given)
+        if time is None:
+            return self._error("it has no time; every object needs utc (seconds)")
+        return json.dumps({"utc": given} | self.sample(time / 1000.0 if time > 1e11 else time, sample))
+
+    def _error(self, what: str) -> str:
+        return json.dumps({"error": f"Line {self.lines} was passed over: {what}.", "line": self.lines})
+
+    def sample(self, time: float, sample: Mapping[str, Any]) -> dict[str, Any]:
+        """Take one sample; what is known of power, energy and range after it."""
+        trip = sample.get("trip_id")
+        if self.time is not None:
+            if (trip is not None and str(trip) != self.trip) or abs(time - self.time) > NEW_TRIP_S:
+                self._begin()
+            elif time <= self.time:
+                return self.shown | {"held": True, "ignored": "late" if time < self.time else "duplicate"}
+        self.time, self.trip = time, None if trip is None else str(trip)
+        values = readings(sample)
+        rows = self._bins.add(time, values)
+        self.soc = values.get("soc_pct", self.soc)
+        for row in rows:
+            self._row(row)
+        return self.shown | {"held": not rows}
+
+    def _row(self, row: Row) -> None:
+        if row.start:
+            self._stream.gap()
+        values, power = row.values, row.values.get("power_kw")
+        band = self._stream.step(values)  # type: ignore[arg-type]
+        self._count(values["speed_kmh"], band.mean_kw, band.aleatoric_kw, band.outside, power)
+        shown = band.to_dict()
+        if self._online is not None:
+            mean, lower, upper = self._online.band(band.mean_kw, band.lower_kw, band.upper_kw)
+            self._online.observe(power)
+            shown |= {"mean_kw": mean, "lower_kw": lower, "upper_kw": upper}
+        self.shown = shown | {"energy_kwh": self._energy(), "range_km": self._range(row.time_s)}
+
+    def _count(self, speed: float, mean: float, aleatoric: float, outside: bool, power: float | None) -> None:
+        """Move the trip's sums on by one row: measured energy where power is known and trusted, else predicted."""
+        step = 1.0 / self._stream.hz
+        self.km += max(speed, 0.0) * step / 3600.0
+        if self._errors is None or self._past is None:
+            return
+        size = self._errors.size(aleatoric**2 / self._stretch2, outside)
+        if self._online is not None and power is not None:
+            self.measured_kwh += power * step / 3600.0
+            self._past.add(power - mean, size, step)
+            return
+        if self._online is not None:
+            self._past.wait(step)
+        self.seconds += step
+        self.mean_kwh += (mean + self._errors.bias) * step / 3600.0
+        self.members_kwh += self._stream.engine.location[0] * (step / 3600.0)
+        self.size += size * step
+
+    def _energy(self) -> dict[str, float] | None:
+        """Energy since the trip's start; exact as far as it was measured."""
+        if self._errors is None:
+            return None
+        centre, scale = self.measured_kwh + self.mean_kwh, 0.0
+        if self.seconds:
+            hours, e, m = self.seconds / 3600.0, self._errors, self.members_kwh
+            x = self.seconds / e.slow_s
+            within = e.slow * 2.0 * (x + math.expm1(-x)) / (x * x) + e.fast / self.seconds
+            spread = max(float(m @ m) / len(m) - (float(m.sum()) / len(m)) ** 2, 0.0)
+            scale = math.sqrt(self.size / self.seconds * (e.trip_effect + within) * hours * hours + spread)
+        return {name: centre + q * scale for name, q in self._quantiles.items()}
+
+    def _range(self, time: float) -> dict[str, float] | None:
+        if self._battery is None or self._past is None:
+            return None
+        if self.range is None or time - self._looked >= RANGE_EVERY_S:
+            used = 100.0 * (self.measured_kwh + self.mean_kwh) / self._battery.capacity_kwh
+            soc = self._battery.soc - used if self.soc is None else self.soc
+            self.range, self._looked = self._battery.range_km(soc, self.km, self._past), time
+        return self.range
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, so that the next line is answered as if the stream had never stopped."""
+        state = {name: getattr(self, name) for name in _STATE} | {"_looked": max(self._looked, -1e18)}
+        return state | {
+            "model": self._model,
+            "members_kwh": self.members_kwh.tolist(),
+            "bins": self._bins.to_dict(),
+            "stream": self._stream.to_dict(),
+            "past": None if self._past is None else self._past.to_dict(),
+            "online": None if self._online is None else self._online.to_dict(),
+        }
+
+    def restore(self, saved: Mapping[str, Any]) -> None:
+        """Go on from what `to_dict` gave, with the same model."""
+        try:
+            if saved["model"] != self._model:
+                raise SettingsError("The saved state belongs to another model; start without it.")
+            self._stream.restore(saved["stream"])
+            self._bins.restore(saved["bins"])
+            self.members_kwh = np.asarray(saved["members_kwh"], float).reshape(self.members_kwh.shape)
+            if self._past is not None:
+                self._past.restore(saved["past"])
+            if self._online is not None and saved["online"] is not None:
+                self._online = OnlineCalibration.from_dict(saved["online"])
+            for name in (*_STATE, "_looked"):
+                setattr(self, name, saved[name])
+        except (KeyError, TypeError, ValueError, AttributeError) as problem:
+            raise SettingsError(f"The saved state of the stream is damaged ({problem}); start without it.") from None
+
+
+_STATE = ("lines", "time", "trip", "km", "seconds", "mean_kwh", "measured_kwh", "size", "soc", "range", "shown")
+
+
+def readings(sample: Mapping[str, Any]) -> dict[str, float]:
+    """Our channels in a telemetry object; what cannot be is left out, power is made of current and voltage if need be."""
+    values = {}
+    for key, raw in sample.items():
+        channel = KEYS.get(key)
+        if channel is None:
+            continue
+        value = _number(raw)
+        if value is not None:
+            low, high = LIMITS[channel]
+            if low <= value <= high:
+                values[channel] = value
+    if "power_kw" not in values and "battery_current_a" in values and "battery_voltage_v" in values:
+        values["power_kw"] = values["battery_current_a"] * values["battery_voltage_v"] / 1000.0
+    return values
+
+
+def _number(raw: Any) -> float | None:
+    if isinstance(raw, bool) or raw is None:
+        return None
+    try:
+        value = float(raw)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return value if math.isfinite(value) else None
