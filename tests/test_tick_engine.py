@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -202,9 +203,11 @@ def logged(trip_id: str, seed: int, rows: int = 200) -> pl.DataFrame:
     )
 
 
+@pytest.mark.parametrize("road", [True, False])
 @pytest.mark.parametrize("method", ["t-anchor", "gaussian-anchor", "quantile-anchor", "t-dropout"])
-def test_the_engine_of_a_fitted_model_agrees_with_its_predict(method: str) -> None:
-    model = evband.PowerModel(method, members=3, epochs=1, layers=2, hidden=12, calibrate=False, device="cpu")
+def test_the_engine_of_a_fitted_model_agrees_with_its_predict(method: str, road: bool) -> None:
+    shape = {"members": 3, "layers": 2, "hidden": 12, "road_load": road}
+    model = evband.PowerModel(method, epochs=1, calibrate=False, device="cpu", **shape)
     model.fit(pl.concat([logged("a", 0), logged("b", 1)]))
     model.stretch_ = 1.3
     trips = evband.Trips.from_frame(logged("c", 2)).on_grid(model.settings_.hz)
@@ -305,6 +308,19 @@ def test_tanh_to_float32_rounding() -> None:
     assert np.abs(out - np.tanh(x.astype(np.float64))).max() < 4e-7
 
 
+def test_code_is_compiled_anew_when_a_neighbour_changes(tmp_path: Path) -> None:
+    (tmp_path / "caller.py").write_text(
+        "import inner\nfrom evband.tick.compiling import compiled\n@compiled()\ndef call():\n    return inner.value()\n"
+    )
+    for value in (1, 22):
+        (tmp_path / "inner.py").write_text(
+            f"from evband.tick.compiling import compiled\n@compiled()\ndef value():\n    return {value}\n"
+        )
+        command = [sys.executable, "-c", "import caller; print(caller.call())"]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+        assert int(done.stdout) == value
+
+
 def test_torch_stays_out() -> None:
     code = "import sys, evband.tick; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
@@ -327,6 +343,10 @@ def test_errors_say_what_is_wrong() -> None:
     with pytest.raises(SettingsError, match="no LSTM"):
         make_engine({})
     engine = make_engine(params, vehicles=2)
+    with pytest.raises(SettingsError, match="4 inputs and 3 road-load"):
+        engine.tick(x[0, :1], r[0])
+    with pytest.raises(SettingsError, match="numbered 0 to 1"):
+        engine.tick(x[0], r[0], 2)
     with pytest.raises(SettingsError, match="appears once"):
         engine.tick_many(x, r, vehicles=[0, 0])
     with pytest.raises(SettingsError, match="numbered 0 to 1"):

@@ -17,6 +17,7 @@ from evband.tick.packing import Params, Sizes, aligned, pack
 from evband.tick.simd import LANES, TILE
 
 Precision = Literal["float32", "reduced"]
+Floats = Sequence[float] | NDArray[np.floating]
 COLUMNS = ("mean", "lower", "upper", "aleatoric", "epistemic")
 LEVELS = np.arange(1, 20) / 20  # of a quantile head, 0.05 .. 0.95
 GROUP = 8 * TILE  # vehicles that pass through a member together: its weights are read once for all of them
@@ -192,10 +193,18 @@ class Engine:
             raise SettingsError(f"A stretch must be a positive number, not {stretch}.")
         self._target[2] = stretch
 
-    def tick(self, x: ArrayLike, r: ArrayLike = (), vehicle: int = 0) -> NDArray[np.float64]:
-        """One step of one vehicle: mean, lower, upper, aleatoric, epistemic in kW, a view that its next tick overwrites."""
+    def tick(self, x: Floats, r: Floats = (), vehicle: int = 0) -> NDArray[np.float64]:
+        """One step of one vehicle: mean, lower, upper, aleatoric, epistemic in kW, a view that its next tick overwrites.
+
+        ``r`` is ignored where the model has no road-load path.
+        """
+        if len(x) != self.sizes.features or (self.sizes.road and len(r) != self.sizes.road):
+            raise SettingsError(f"A tick needs {self.sizes.features} inputs and {self.sizes.road} road-load features.")
+        if not 0 <= vehicle < self.vehicles:
+            raise SettingsError(f"Vehicles are numbered 0 to {self.vehicles - 1}.")
         self._x[0] = x
-        self._r[0] = r
+        if self.sizes.road:
+            self._r[0] = r
         here = slice(vehicle, vehicle + 1)
         self._advance(self._x, self._r, self._everyone[here], self.bands[here])
         return np.asarray(self.bands[vehicle])
@@ -210,7 +219,7 @@ class Engine:
         """One step of many vehicles, in ``out`` (by default a view that the next tick overwrites)."""
         who = self._everyone if vehicles is None else self._chosen(np.asarray(vehicles, np.int64))
         x = np.ascontiguousarray(x, np.float32)
-        r = np.ascontiguousarray(np.empty((len(who), 0)) if r is None else r, np.float32)
+        r = np.ascontiguousarray(np.empty((len(who), 0)) if r is None or not self.sizes.road else r, np.float32)
         out = self.bands[: len(who)] if out is None else out
         if x.shape != (len(who), self.sizes.features) or r.shape != (len(who), self.sizes.road):
             raise SettingsError(
