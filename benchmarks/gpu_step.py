@@ -21,10 +21,18 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
+from evband.network.kernels.student_t import student_t_nll
 from evband.network.lstm import LayerWeights, ensemble_lstm
 
 MEMBERS, LAYERS, HIDDEN, WINDOWS, TIME, INPUTS = 30, 4, 32, 64, 64, 4
 RATE = 1e-3
+GROWTH = {
+    "members": (1, 10, 30, 60, 120),
+    "layers": (1, 2, 4, 8),
+    "hidden": (8, 16, 32, 64, 128),
+    "windows": (16, 64, 256, 1024),
+    "time": (16, 64, 256, 1024),
+}
 Step = Callable[[], None]
 
 
@@ -37,10 +45,10 @@ def student_t(raw: Tensor, nu_raw: Tensor, y: Tensor) -> Tensor:
     return (scale.log() + constant + (nu + 1) / 2 * torch.log1p(z.square() / nu)).mean((-1, -2))
 
 
-def data() -> tuple[Tensor, Tensor]:
+def data(members: int = MEMBERS, time: int = TIME, windows: int = WINDOWS) -> tuple[Tensor, Tensor]:
     rng = torch.Generator("cuda").manual_seed(0)
-    x = torch.randn(MEMBERS, TIME, WINDOWS, INPUTS, device="cuda", generator=rng)
-    return x, torch.randn(MEMBERS, TIME, WINDOWS, device="cuda", generator=rng)
+    x = torch.randn(members, time, windows, INPUTS, device="cuda", generator=rng)
+    return x, torch.randn(members, time, windows, device="cuda", generator=rng)
 
 
 def captured(step: Step) -> Step:
@@ -57,26 +65,34 @@ def captured(step: Step) -> Step:
     return graph.replay
 
 
-def ours(precision: str) -> tuple[Step, Step]:
+def ours(
+    precision: str,
+    *,
+    members: int = MEMBERS,
+    layers: int = LAYERS,
+    hidden: int = HIDDEN,
+    windows: int = WINDOWS,
+    time: int = TIME,
+) -> tuple[Step, Step]:
     """Our step, plain and captured. Members' parameters are one tensor, as in training."""
-    x, y = data()
-    shapes = []
-    for k in range(LAYERS):
-        width = INPUTS if k == 0 else HIDDEN
-        shapes += [(4 * HIDDEN, width), (4 * HIDDEN, HIDDEN), (4 * HIDDEN,)]
-    shapes += [(2, HIDDEN), (2,), (1, 1)]
+    x, y = data(members, time, windows)
+    shapes: list[tuple[int, ...]] = []
+    for k in range(layers):
+        shapes += [(4 * hidden, INPUTS if k == 0 else hidden), (4 * hidden, hidden), (4 * hidden,)]
+    shapes += [(2, hidden), (2,), (1, 1)]
     sizes = [math.prod(s) for s in shapes]
-    theta = (torch.randn(MEMBERS, sum(sizes), device="cuda") / HIDDEN**0.5).requires_grad_()
+    theta = (torch.randn(members, sum(sizes), device="cuda") / hidden**0.5).requires_grad_()
     adam = torch.optim.Adam([theta], lr=torch.tensor(RATE, device="cuda"), fused=True, capturable=True)
 
     def step() -> None:
         torch.set_float32_matmul_precision(precision)
-        parts = [p.view(MEMBERS, *s) for p, s in zip(theta.split(sizes, 1), shapes, strict=True)]
-        layers = [LayerWeights(*parts[3 * k : 3 * k + 3]) for k in range(LAYERS)]
-        h, _ = ensemble_lstm(x, layers)
+        parts = [p.view(members, *s) for p, s in zip(theta.split(sizes, 1), shapes, strict=True)]
+        h, _ = ensemble_lstm(x, [LayerWeights(*parts[3 * k : 3 * k + 3]) for k in range(layers)])
         # A product a step: as one long product a member, the gradient of so small a head would leave the GPU idle.
-        raw = torch.matmul(h, parts[-3].transpose(1, 2).unsqueeze(1)) + parts[-2].view(MEMBERS, 1, 1, 2)
-        loss = student_t(raw, parts[-1], y).sum()
+        raw = torch.matmul(h, parts[-3].transpose(1, 2).unsqueeze(1)) + parts[-2].view(members, 1, 1, 2)
+        scale = nn.functional.softplus(raw[..., 1]) + 1e-4
+        nu = 3.0 + nn.functional.softplus(parts[-1].flatten())
+        loss = student_t_nll(raw[..., 0], scale, nu, y).mean((-1, -2)).sum()
         adam.zero_grad()
         loss.backward()
         adam.step()
@@ -217,6 +233,22 @@ def profile(step: Step, out: Path) -> None:
     (out / "gpu_profile.txt").write_text(table)
 
 
+def growth(out: Path) -> None:
+    """How our captured step grows when one size changes: ``gpu_growth.csv``."""
+    with (out / "gpu_growth.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["size", "value", "ms"])
+        for name, values in GROWTH.items():
+            for value in values:
+                _, step = ours("highest", **{name: value})
+                timed(step, 3)
+                row = [name, value, f"{statistics.median(timed(step, 10) for _ in range(3)):.3f}"]
+                writer.writerow(row)
+                print(*row, flush=True)
+                del step
+                torch.cuda.empty_cache()
+
+
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--out", type=Path, required=True)
@@ -229,6 +261,8 @@ def main() -> None:
         from gpu_check import check
 
         print("gradients within 1e-5 of float64:", check(args.out), flush=True)
+    if not args.no_peers:
+        growth(args.out)  # before JAX is loaded: its threads may disturb a capture
     steps = contenders(not args.no_peers)
     for name, (step, repeats) in steps.items():
         print(f"warm-up {name}: {timed(step, repeats):.3f} ms", flush=True)

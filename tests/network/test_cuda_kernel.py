@@ -49,7 +49,7 @@ def worst_error(members, time, batch, inputs, hidden, depth, masked, shared, see
     return max(float((a - e).abs().max() / e.abs().max()) for a, e in pairs)
 
 
-@settings(max_examples=8, deadline=None, derandomize=True)
+@settings(max_examples=6, deadline=None, derandomize=True)
 @given(
     members=st.integers(1, 2),
     time=st.integers(1, 5),
@@ -80,6 +80,36 @@ def test_default_state_is_zero_and_nothing_is_saved_without_gradients():
     torch.testing.assert_close(state.c, expected_state.c)
 
 
-def test_gradients_do_not_change_from_run_to_run():
-    first, second = (worst_error(2, 70, 3, 3, 8, 1, masked=False, shared=False, seed=7) for _ in "ab")
-    assert first == second
+def test_long_sequences_run_in_chunks_and_give_the_same_bits_twice():
+    first, second = (worst_error(1, 35, 3, 3, 8, 2, masked=False, shared=False, seed=7) for _ in "ab")
+    assert first == second < REQUIRED
+
+
+def test_chunks_cover_time_once():
+    from evband.network.kernels._wavefront import cut
+
+    for time in (1, 7, 8, 17, 64, 1000):
+        chunks = cut(time, 4)
+        assert [t for first, stop in chunks for t in range(first, stop)] == list(range(time))
+        assert len(chunks) <= 4
+
+
+def test_student_t_kernel_agrees_with_torch_in_float64():
+    from evband.network.kernels.student_t import student_t_nll
+
+    rng = torch.Generator().manual_seed(3)
+    mu, y = (torch.randn(4, 7, 190, generator=rng) for _ in "ab")
+    scale = 0.05 + torch.rand(4, 7, 190, generator=rng)
+    nu = torch.tensor([2.1, 3.0, 9.0, 300.0])
+    tilt = torch.randn(4, 7, 190, generator=rng)
+
+    def run(nll, dtype):
+        leaves = [t.to(dtype, copy=True).requires_grad_() for t in (mu, scale, nu)]
+        out = nll(*leaves, y.to(dtype))
+        return [out.detach(), *torch.autograd.grad((out * tilt.to(dtype)).sum(), leaves)]
+
+    def exact(mu, scale, nu, y):
+        return -torch.distributions.StudentT(nu.view(-1, 1, 1), mu, scale).log_prob(y)
+
+    for a, e in zip(run(student_t_nll, torch.float32), run(exact, torch.float64), strict=True):
+        assert float((a - e).abs().max() / e.abs().max()) < 3e-6

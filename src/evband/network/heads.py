@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from importlib.util import find_spec
 
 import torch
 from torch import Tensor
@@ -30,9 +31,14 @@ class Output:
 def apply_head(arch: Architecture, weights: dict[str, Tensor], h: Tensor, r: Tensor) -> Output:
     """From hidden state ``h [members, time, batch, hidden]`` and road-load features ``r [members|1, time, batch, road]``."""
     members, time, batch, hidden = h.shape
-    raw = torch.baddbmm(
-        weights["head_b"].unsqueeze(1), h.reshape(members, time * batch, hidden), weights["head_w"].transpose(1, 2)
-    ).view(members, time, batch, -1)
+    if h.is_cuda:  # a product a step: the gradient of so small a head, as one long product a member, starves a GPU
+        raw = torch.matmul(h, weights["head_w"].transpose(1, 2).unsqueeze(1)) + weights["head_b"].view(
+            members, 1, 1, -1
+        )
+    else:
+        raw = torch.baddbmm(
+            weights["head_b"].unsqueeze(1), h.reshape(members, time * batch, hidden), weights["head_w"].transpose(1, 2)
+        ).view(members, time, batch, -1)
     if arch.road:
         road = torch.matmul(r, weights["road_w"].view(members, 1, arch.road, 1)).squeeze(-1)  # [members, time, batch]
     else:
@@ -87,6 +93,10 @@ def negative_log_likelihood(arch: Architecture, out: Output, y: Tensor) -> Tenso
     z = (y - out.mu) / out.scale
     if out.nu is None:
         return out.scale.log() + 0.5 * z.square() + 0.5 * math.log(2 * math.pi)
+    if y.is_cuda and y.dtype == torch.float32 and find_spec("triton"):
+        from evband.network.kernels.student_t import student_t_nll
+
+        return student_t_nll(out.mu, out.scale, out.nu, y.expand_as(out.mu))
     nu = out.nu.view(-1, *[1] * (y.dim() - 1))
     constant = 0.5 * (nu * math.pi).log() + torch.lgamma(nu / 2) - torch.lgamma((nu + 1) / 2)
     return out.scale.log() + constant + (nu + 1) / 2 * torch.log1p(z.square() / nu)

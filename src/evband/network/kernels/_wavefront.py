@@ -14,17 +14,15 @@ from itertools import pairwise
 
 import torch
 
-CHUNKS = 4
 LEAST = 8  # steps of a chunk, so that starting it costs little beside it
 
 Chunk = tuple[int, int]  # first step, one past the last
 
 
-def cut(time: int, depth: int) -> list[Chunk]:
-    """Time chunks in order; one layer alone has nothing to overlap with."""
-    count = min(CHUNKS, -(-time // LEAST)) if depth > 1 else 1
-    edges = [time * n // count for n in range(count + 1)]
-    return list(pairwise(edges))
+def cut(time: int, most: int) -> list[Chunk]:
+    """Up to ``most`` chunks of time, in order."""
+    count = max(1, min(most, time // LEAST))
+    return list(pairwise(time * n // count for n in range(count + 1)))
 
 
 def run(
@@ -32,18 +30,19 @@ def run(
     chunks: list[Chunk],  # in the order time is walked
     device: torch.device,
     launch: Callable[[int, Chunk], None],  # one layer over one chunk
-    finish: Callable[[int], None] | None = None,  # what nobody waits for, once a layer's chunks are done
+    aside: Callable[[int, Chunk], None] | None = None,  # what follows it and no other layer waits for
 ) -> None:
     """Launch every layer over every chunk, each as early as what it needs allows."""
     streams = _Streams(device, len(order))
     for diagonal in range(len(order) + len(chunks) - 1):
         for rank in reversed(range(len(order))):  # so that the layer before is still at the chunk this one needs
             if 0 <= diagonal - rank < len(chunks):
+                layer, chunk = order[rank], chunks[diagonal - rank]
                 with streams.lane(rank):
-                    launch(order[rank], chunks[diagonal - rank])
-            if finish and diagonal - rank == len(chunks) - 1:
-                with streams.aside(rank):
-                    finish(order[rank])
+                    launch(layer, chunk)
+                if aside:
+                    with streams.aside(rank):
+                        aside(layer, chunk)
     streams.join()
 
 

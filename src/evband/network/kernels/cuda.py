@@ -15,13 +15,17 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from evband.network.kernels import _triton_lstm as kernels
+from evband.network.kernels import _triton_lstm as recurrence
+from evband.network.kernels import _triton_products as products
 from evband.network.kernels import _wavefront as wavefront
 from evband.network.kernels.reference import zero_state
 from evband.network.lstm import LayerWeights, Masks, State
 
 TILE = 16  # windows a program: the least a matrix unit takes
-PARTS = 8  # row ranges of a weight gradient
+CHUNKS = {"forward": 4, "backward": 2}  # of time, so that layers overlap
+STAGES = {"forward": 3, "backward": 4}  # steps whose loads are under way at a time
+ROWS = 64  # of a program of the input gradient
+PARTS = 8  # row ranges of a weight gradient, at least
 
 
 def run(x: Tensor, layers: list[LayerWeights], state: State | None, masks: Masks | None) -> tuple[Tensor, State]:
@@ -58,7 +62,8 @@ class _Stack(torch.autograd.Function):
             start = (h0[k], c0[k]) if chunk[0] == 0 else (h[k], c[k])
             layers[k].forward(chunk, *start, h[k], c[k])
 
-        wavefront.run(list(range(depth)), wavefront.cut(x.shape[1], depth), x.device, launch)
+        chunks = wavefront.cut(x.shape[1], CHUNKS["forward"] if depth > 1 else 1)
+        wavefront.run(list(range(depth)), chunks, x.device, launch)
         if save:
             ctx.exact = layers[0].exact
             ctx.depth = depth
@@ -76,18 +81,19 @@ class _Stack(torch.autograd.Function):
         dxs = [torch.empty_like(layer.fed, memory_format=torch.contiguous_format) for layer in layers]
         dys = [*dxs[1:], _inner_contiguous(dy)]
         need_dx = ctx.needs_input_grad[0]
-        gradients: list[Tensor | None] = [None] * (3 * depth)
+        chunks = wavefront.cut(dy.shape[1], CHUNKS["backward"])[::-1]
+        sums = [_WeightSums(layer, chunks) for layer in layers]
 
         def launch(k: int, chunk: wavefront.Chunk) -> None:
-            end = (dh[k], dc[k]) if chunk[1] == dy.shape[1] else (dh0[k], dc0[k])
-            dx = dxs[k] if k or need_dx else None
-            layers[k].backward(chunk, dys[k], dzs[k], dx, *end, dh0[k], dc0[k])
+            end = (dh[k], dc[k]) if chunk == chunks[0] else (dh0[k], dc0[k])
+            layers[k].backward(chunk, dys[k], dzs[k], *end, dh0[k], dc0[k])
+            if k or need_dx:
+                layers[k].input_gradient(chunk, dzs[k], dxs[k])
 
-        def finish(k: int) -> None:
-            gradients[3 * k : 3 * k + 3] = layers[k].weight_gradients(dzs[k])
-
-        chunks = wavefront.cut(dy.shape[1], depth)
-        wavefront.run(list(reversed(range(depth))), chunks[::-1], dy.device, launch, finish)
+        wavefront.run(
+            list(reversed(range(depth))), chunks, dy.device, launch, lambda k, chunk: sums[k].add(chunk, dzs[k])
+        )
+        gradients = [g for s in sums for g in s.result]
         return (dxs[0] if need_dx else None, dh0, dc0, None, *[None] * len(masks), *gradients)
 
 
@@ -124,14 +130,16 @@ class _Layer:
         drive = self.fed[:, first:stop]
         if not self.fused:
             drive = self._project(drive)
-        kernels.forward[self._grid()](
+        recurrence.forward[self._grid()](
             *(drive, self.w_ih, self.w_hh, self.bias, h0, c0, *self._kept(h0)),
             *(self.hs[:, first:], self.cs[:, first:], self.gates[:, first:], h_last, c_last),
             *(drive.stride(0), self.w_ih.stride(0), self.w_hh.stride(0), self.bias.stride(0)),
             *(self.time, stop - first, self.batch),
+            INPUTS=self.inputs,
+            FP=_power_of_two(self.inputs),
             FUSED=self.fused,
             SAVE=self.gates is not self.hs,
-            **self._choices(),
+            **self._choices("forward"),
         )
 
     def _project(self, fed: Tensor) -> Tensor:
@@ -146,60 +154,35 @@ class _Layer:
         chunk: wavefront.Chunk,
         dy: Tensor,
         dz: Tensor,  # out: gradient before the activations, laid out as the gates
-        dx: Tensor | None,  # out, where wanted
         dh_last: Tensor,
         dc_last: Tensor,
         dh0: Tensor,
         dc0: Tensor,
     ) -> None:
         first, stop = chunk
-        fused = self.fused and dx is not None
-        kernels.backward[self._grid()](
-            *(dy[:, first:], self.gates[:, first:], self.cs[:, first:], self.w_ih, self.w_hh, *self._kept(dh0)),
-            *(dh_last, dc_last, dz[:, first:], dz if dx is None else dx[:, first:], dh0, dc0),
-            *(dy.stride(0), self.w_ih.stride(0), self.w_hh.stride(0), 1),
-            *(self.time, stop - first, self.batch),
-            FUSED=fused,
-            **self._choices(),
+        recurrence.backward[self._grid()](
+            *(dy[:, first:], self.gates[:, first:], self.cs[:, first:], self.w_hh, self._kept(dh0)[1]),
+            *(dh_last, dc_last, dz[:, first:], dh0, dc0),
+            *(dy.stride(0), self.w_hh.stride(0), 1, self.time, stop - first, self.batch),
+            **self._choices("backward"),
         )
-        if dx is not None and not fused:
-            weights = self.w_ih.unflatten(1, (4, self.hidden)).transpose(1, 2).flatten(1, 2)  # rows in dz's order
-            torch.bmm(dz[:, first:stop].flatten(1, 2), weights, out=dx[:, first:stop].flatten(1, 2))
-            if self.masks:
-                dx[:, first:stop] *= self.masks[0].unsqueeze(1)
 
-    def weight_gradients(self, dz: Tensor) -> list[Tensor]:
-        """Of w_ih, w_hh and bias: dz' [fed, h before, 1] over all rows."""
-        members, rows, columns = dz.shape[0], self.time * self.batch, 4 * self.hidden
-        parts = min(PARTS, -(-rows // 64))
-        widths = (self.inputs, self.hidden, 1)
-        out = dz.new_empty(members, parts, columns * sum(widths))
-        block = min(128, _power_of_two(columns))
-        kernels.weight_gradient[(parts, -(-columns // block), members)](
-            *(
-                dz,
-                self.fed,
-                self.hs,
-                *self._kept(dz),
-                out,
-                self.fed.stride(0),
-                self.time,
-                self.batch,
-                -(-rows // parts),
-            ),
+    def input_gradient(self, chunk: wavefront.Chunk, dz: Tensor, dx: Tensor) -> None:
+        first, stop = chunk
+        rows = (stop - first) * self.batch
+        products.input_gradient[(-(-rows // ROWS), dz.shape[0])](
+            *(dz[:, first:], self.w_ih, self._kept(dz)[0], dx[:, first:]),
+            *(self.w_ih.stride(0), self.time, self.batch, rows),
             HIDDEN=self.hidden,
             INPUTS=self.inputs,
-            HP=self.padded,
             FP=_power_of_two(self.inputs),
-            BLOCK=block,
-            STEP=32,
+            BLOCK=min(128, _power_of_two(4 * self.hidden)),
+            ROWS=ROWS,
             MASKED=bool(self.masks),
             EXACT=self.exact,
-            num_warps=4 if max(self.padded, self.inputs) <= 32 else 8,
-            num_stages=2,
+            num_warps=4 if self.inputs <= 32 else 8,
+            num_stages=1,
         )
-        sums = out.sum(1).split([columns * w for w in widths], dim=1)
-        return [sums[0].view_as(self.w_ih), sums[1].view_as(self.w_hh), sums[2]]
 
     @property
     def time(self) -> int:
@@ -232,21 +215,53 @@ class _Layer:
     def _grid(self) -> tuple[int, int]:
         return (-(-self.batch // TILE), self.w_hh.shape[0])
 
-    def _choices(self) -> dict[str, Any]:
+    def _choices(self, way: str) -> dict[str, Any]:
         """What the recurrent kernels are compiled for."""
         resident = self.padded <= 64  # larger recurrent weights are read anew each step
         return {
             "HIDDEN": self.hidden,
-            "INPUTS": self.inputs,
             "HP": self.padded,
-            "FP": _power_of_two(self.inputs),
             "TILE": TILE,
             "RESIDENT": resident,
             "MASKED": bool(self.masks),
             "EXACT": self.exact,
             "num_warps": 4 if self.padded <= 32 else 8,
-            "num_stages": 3 if resident else 1,
+            "num_stages": STAGES[way] if resident else 1,
         }
+
+
+class _WeightSums:
+    """Gradients of a layer's w_ih, w_hh and bias: dz' [fed, h before, 1], summed over chunks and parts of their rows."""
+
+    def __init__(self, layer: _Layer, chunks: list[wavefront.Chunk]) -> None:
+        self.layer, self.chunks = layer, chunks
+        self.widths = [4 * layer.hidden * n for n in (layer.inputs, layer.hidden, 1)]
+        self.each = -(-PARTS // len(chunks))
+        self.parts = layer.hs.new_empty(layer.hs.shape[0], len(chunks) * self.each, sum(self.widths))
+        self.result: list[Tensor] = []
+
+    def add(self, chunk: wavefront.Chunk, dz: Tensor) -> None:
+        layer, (first, stop) = self.layer, chunk
+        rows, columns = (stop - first) * layer.batch, 4 * layer.hidden
+        block = min(128, _power_of_two(columns))
+        products.weight_gradient[(self.each, -(-columns // block), dz.shape[0])](
+            *(dz[:, first:], layer.fed[:, first:], layer.hs[:, first:], *layer._kept(dz)),
+            *(self.parts[:, self.chunks.index(chunk) * self.each :], layer.fed.stride(0), self.parts.shape[1]),
+            *(layer.time, layer.batch, rows, -(-rows // self.each)),
+            HIDDEN=layer.hidden,
+            INPUTS=layer.inputs,
+            HP=layer.padded,
+            FP=_power_of_two(layer.inputs),
+            BLOCK=block,
+            STEP=32,
+            MASKED=bool(layer.masks),
+            EXACT=layer.exact,
+            num_warps=4 if max(layer.padded, layer.inputs) <= 32 else 8,
+            num_stages=3,
+        )
+        if chunk == self.chunks[-1]:
+            w_ih, w_hh, bias = self.parts.sum(1).split(self.widths, dim=1)
+            self.result = [w_ih.view_as(layer.w_ih), w_hh.view_as(layer.w_hh), bias]
 
 
 def _power_of_two(n: int) -> int:
