@@ -12,7 +12,7 @@ from evband.logs.grid import MAX_GAP_S
 
 SAME = 1e-6  # as in the grid: instants closer than this share of a bin are the same
 SPEED = "speed_kmh"
-_UNCOUNTED = ELECTRICAL | {SPEED, "acceleration_ms2"}  # their coming and going breaks no segment
+_UNCOUNTED = ELECTRICAL | {SPEED, "acceleration_ms2", *EDGES}  # their coming and going breaks no segment
 
 
 @dataclass(slots=True)
@@ -38,9 +38,10 @@ class Bins:
         self.last: dict[str, tuple[float, float]] = {}  # channel -> its last reading (time, value)
         self.sums: dict[str, tuple[float, int]] = {}  # channel -> (sum, count) in the open bin
         self.early: list[tuple[float, dict[str, float]]] = []  # readings before the first speed, one bin back
-        self.before = 0.0  # speed at the end of the last bin
+        self.mark = (0.0, 0.0)  # last speed reading at the open bin's start, or the first after a gap
+        self.next: tuple[float, float] | None = None  # the speed reading after that
+        self.before: tuple[float, float] | None = None  # the speed reading before the last, if no gap parts them
         self.broken = True  # a row was left out, or a gap in speed fell into the open bin
-        self.anew: float | None = None  # first speed after a gap, if one fell into the open bin
         self.known: frozenset[str] = frozenset()  # channels known in the last row
 
     def add(self, time: float, values: Mapping[str, float]) -> list[Row]:
@@ -53,21 +54,41 @@ class Bins:
                 for name, value in values.items():
                     self.last[name] = (time, value)
                 return rows
-            self.origin, self.before = time, values[SPEED]
+            self.origin, self.mark = time, (time, values[SPEED])
             for _, old in self.early[:-1]:
                 self._sum(old)
             self.early = []
         number = max(math.ceil((time - self.origin) / self.width - SAME), 0)
         if number > self.open:
             self._close_until(number, rows)
-        if SPEED in values and SPEED in self.last and time - self.last[SPEED][0] > self.max_gap_s:
-            self.broken, self.anew = True, values[SPEED]
+        if SPEED in values and SPEED in self.last:
+            self._speed((time, values[SPEED]))
         self._sum(values)
         for name, value in values.items():
             self.last[name] = (time, value)
         if time >= self.origin + self.width * number - SAME * self.width:
             self._close_until(number + 1, rows)
         return rows
+
+    def _speed(self, reading: tuple[float, float]) -> None:
+        """Keep the few speed readings that the edges of a bin hang on."""
+        last = self.last[SPEED]
+        if reading[0] - last[0] > self.max_gap_s:
+            self.broken, self.mark, self.next, self.before = True, reading, None, None
+            return
+        self.next = self.next or reading
+        self.before = last
+
+    def _edges(self, end: float) -> tuple[float, float]:
+        """Speed at the bin's start and end, as `evband.logs.grid.speed_edges` has it."""
+        (time, speed), (since, start) = self.last[SPEED], self.mark
+        if self.next is not None:
+            share = (end - self.width - since) / (self.next[0] - since)
+            start += min(max(share, 0.0), 1.0) * (self.next[1] - start)
+        if self.before is not None:
+            step = time - self.before[0]
+            speed += (speed - self.before[1]) / step * min(max(end - time, 0.0), 1.5 * step)
+        return start, max(speed, 0.0)
 
     def _sum(self, values: Mapping[str, float]) -> None:
         for name, value in values.items():
@@ -94,14 +115,13 @@ class Bins:
             elif end - time <= CHANNELS[name].max_age_s and name != "power_kw":
                 values[name] = last
         self.sums = {}
-        speed = self.last[SPEED][1]
-        start, self.before = self.before if self.anew is None else self.anew, speed
-        self.anew = None
+        if SPEED in values:
+            values[EDGES[0]], values[EDGES[1]] = self._edges(end)
+            values.setdefault("acceleration_ms2", (self.last[SPEED][1] - self.mark[1]) / 3.6 / self.width)
+        self.mark, self.next = self.last[SPEED], None
         if SPEED not in values:
             self.broken = True
             return None
-        values[EDGES[0]], values[EDGES[1]] = start, speed
-        values.setdefault("acceleration_ms2", (speed - start) / 3.6 / self.width)
         known = frozenset(values.keys() - _UNCOUNTED)
         fresh, self.broken = self.broken or known != self.known, False
         self.known = known
@@ -118,6 +138,10 @@ class Bins:
         self.last = {str(k): (float(t), float(v)) for k, (t, v) in saved["last"].items()}
         self.sums = {str(k): (float(t), int(n)) for k, (t, n) in saved["sums"].items()}
         self.early = [(float(t), dict(v)) for t, v in saved["early"]]
+        self.mark = (float(saved["mark"][0]), float(saved["mark"][1]))
+        self.next, self.before = (
+            None if r is None else (float(r[0]), float(r[1])) for r in (saved["next"], saved["before"])
+        )
 
 
-_STATE = ("origin", "open", "last", "sums", "early", "before", "broken", "anew")
+_STATE = ("origin", "open", "last", "sums", "early", "mark", "next", "before", "broken")
