@@ -25,6 +25,7 @@ from evband.cli.predict import predict
 from evband.cli.range import range
 from evband.cli.simulate import simulate
 from evband.cli.stream import stream
+from evband.cli.study import study
 from evband.errors import EvbandError
 
 COMMANDS: tuple[Callable[..., Any], ...] = (
@@ -52,6 +53,7 @@ app = typer.Typer(
 )
 for command in COMMANDS:
     app.command()(command)
+app.add_typer(study, name="study")
 
 
 def _version(wanted: bool) -> None:

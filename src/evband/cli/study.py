@@ -1,0 +1,194 @@
+"""`evband study`: the paper's experiments on its simulated vehicles or on any log."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from evband.cli.fit import Device, Preset
+from evband.cli.progress import reporting
+
+if TYPE_CHECKING:
+    from evband.studies.cases import Case
+
+study = typer.Typer(no_args_is_help=True, help="The paper's experiments: compare methods, feature sets, settings.")
+
+Vehicles = Annotated[str | None, typer.Option(help="Simulated vehicles, comma-separated, or all.")]
+LogSets = Annotated[
+    list[str] | None,
+    typer.Option("--logs", metavar="[NAME=]LOG", help="A log or glob, one vehicle each; may be repeated."),
+]
+Features = Annotated[str | None, typer.Option(help="auto, motion, torque, S1..S5, or channels a,b,c.")]
+Hz = Annotated[float | None, typer.Option(help="Rows a second of the grid; simulated benches 10, else 1.")]
+Trips = Annotated[int, typer.Option(help="Drives of each simulated vehicle; 1 is the paper's single run.")]
+Members = Annotated[int | None, typer.Option(help="Networks in the ensemble; the preset's 30.")]
+Epochs = Annotated[int | None, typer.Option(help="Passes over the data at most; the preset's own.")]
+Seeds = Annotated[str, typer.Option(help="Seeds, comma-separated: each cell is run with each.")]
+Out = Annotated[Path, typer.Option(help="Folder for tables and figures; a stopped study goes on in it.")]
+Where = Annotated[Device, typer.Option(help="Where to train.")]
+
+
+@study.command("compare")
+def compare(
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for tables and figures; a stopped study goes on in it.")
+    ] = None,
+    vehicles: Vehicles = None,
+    logs: LogSets = None,
+    methods: Annotated[
+        str, typer.Option(help="Methods and rivals, comma-separated.")
+    ] = "t-anchor,t-dropout,quantile-anchor,quantile-dropout",
+    preset: Annotated[Preset, typer.Option(help="The recipe of every method.")] = Preset.PAPER,
+    features: Features = None,
+    hz: Hz = None,
+    trips: Trips = 1,
+    members: Members = None,
+    epochs: Epochs = None,
+    seeds: Seeds = "0",
+    dropout: Annotated[float | None, typer.Option(help="Rate of the dropout methods; tuned if not given.")] = None,
+    device: Where = Device.AUTO,
+    prepare: Annotated[
+        Path | None, typer.Option(help="Only write the arrays, for python -m evband.studies.remote DIR elsewhere.")
+    ] = None,
+    trained: Annotated[Path | None, typer.Option(help="Take the weights trained elsewhere from this folder.")] = None,
+) -> None:
+    """Methods x vehicles: accuracy, uncertainty, coverage with both intervals, width (the paper's Tables II and III)."""
+    from evband.errors import SettingsError
+    from evband.studies.compare import compare as run
+    from evband.studies.remote import prepare_case
+    from evband.studies.runs import Recipe, check_methods
+
+    names = [name.strip() for name in methods.split(",") if name.strip()]
+    check_methods(names)
+    if (out is None) == (prepare is None):
+        raise SettingsError("Give --out DIR to run the study, or --prepare DIR to only write its arrays.")
+    recipes = [
+        Recipe(name, str(preset), members, epochs, seed, dropout=dropout, device=str(device))
+        for name in names
+        for seed in _seeds(seeds)
+    ]
+    cases = _cases(vehicles, logs, features, hz, trips)
+    if prepare is not None:
+        for case in cases:
+            for recipe in recipes:
+                if not recipe.rival:
+                    print(f"{prepare_case(case, recipe, prepare)}: written")
+        return
+    assert out is not None
+    with reporting("fit") as report:
+        accuracy, calibration = run(cases, recipes, out, trained, report, _say, _header())
+    _show(accuracy, f"{out / 'table2.csv'}: accuracy and uncertainty")
+    _show(calibration, f"{out / 'table3.csv'}: calibration")
+
+
+@study.command("ablation")
+def ablation(
+    out: Out,
+    sets: Annotated[
+        str, typer.Option(help="Feature sets, comma-separated; channels of a set of your own joined by +.")
+    ] = "S1,S2,S3,S4,S5",
+    vehicles: Vehicles = None,
+    logs: LogSets = None,
+    method: Annotated[str, typer.Option(help="The method every set is tried with.")] = "t-anchor",
+    preset: Annotated[Preset, typer.Option(help="Its recipe.")] = Preset.PAPER,
+    hz: Hz = None,
+    trips: Trips = 1,
+    members: Members = None,
+    epochs: Epochs = None,
+    seeds: Seeds = "0",
+    device: Where = Device.AUTO,
+) -> None:
+    """Feature sets on vehicles: what each input is worth (the paper's Table I)."""
+    from evband.studies.compare import ablation as run
+    from evband.studies.runs import Recipe, check_methods
+
+    check_methods([method])
+    names = [name.strip() for name in sets.split(",") if name.strip()]
+    recipes = [Recipe(method, str(preset), members, epochs, seed, device=str(device)) for seed in _seeds(seeds)]
+    cases = _cases(vehicles, logs, None, hz, trips)
+    with reporting("fit") as report:
+        table = run(cases, names, recipes, out, report, _say, _header())
+    _show(table, f"{out / 'table1.csv'}: feature sets")
+
+
+@study.command("search")
+def search(
+    out: Out,
+    vehicles: Annotated[str | None, typer.Option(help="The simulated vehicle to search on.")] = None,
+    logs: LogSets = None,
+    trials: Annotated[int, typer.Option(help="Trials in all, those of earlier runs counted in.")] = 30,
+    sampler: Annotated[str, typer.Option(help="random (the paper's) or tpe.")] = "random",
+    features: Features = None,
+    hz: Hz = None,
+    trips: Trips = 1,
+    members: Annotated[int, typer.Option(help="Networks of each trial.")] = 3,
+    max_epochs: Annotated[int | None, typer.Option(help="A cap on the epochs, for a quick look.")] = None,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same trials.")] = 0,
+    device: Where = Device.AUTO,
+) -> None:
+    """The paper's random search over depth, width, prior variance, epochs, rate and optimiser; stop and go on at will."""
+    from evband.errors import SettingsError
+    from evband.studies.search import Plan
+    from evband.studies.search import search as run
+
+    cases = _cases(vehicles, logs, features, hz, trips)
+    if len(cases) != 1:
+        raise SettingsError("A search is on one vehicle; name one with --vehicles or --logs.")
+    plan = Plan(trials, sampler, members, max_epochs, seed, str(device))
+    with reporting("trial") as report:
+        table = run(cases[0], plan, out, report, _say)
+    _show(table.sort("log_score").head(5), f"{out / 'trials.csv'}: the best of {len(table)} trials")
+    print(f"{out / 'best.toml'}: settings for evband fit --config")
+
+
+def _cases(
+    vehicles: str | None, logs: list[str] | None, features: str | None, hz: float | None, trips: int
+) -> list[Case]:
+    """The vehicles of a study; without any named, the simulated ones."""
+    from evband.cli.options import read_logs
+    from evband.studies import cases
+
+    found = []
+    if vehicles or not logs:
+        found += [cases.simulated(name, features, hz, trips) for name in cases.simulated_names(vehicles or "all")]
+    for log in logs or ():
+        name, pattern = cases.name_of(log)
+        found.append(cases.cut(name, read_logs([pattern]), features or "auto", hz or cases.ROAD_HZ))
+    cases.check_names(found)
+    return found
+
+
+def _seeds(text: str) -> list[int]:
+    from evband.errors import SettingsError
+
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError:
+        raise SettingsError(f"--seeds {text}: write whole numbers with commas, such as 0,1,2.") from None
+
+
+def _header() -> list[str]:
+    import platform
+
+    from evband import __version__
+
+    command = " ".join(["evband", *sys.argv[1:]])
+    return [command, f"evband {__version__}, Python {platform.python_version()}, {platform.machine()}"]
+
+
+def _show(table: object, title: str) -> None:
+    import polars as pl
+
+    assert isinstance(table, pl.DataFrame)
+    with pl.Config(
+        tbl_rows=-1, tbl_cols=-1, float_precision=3, tbl_width_chars=200, tbl_hide_dataframe_shape=True,
+        tbl_hide_column_data_types=True, tbl_formatting="ASCII_MARKDOWN",
+    ):  # fmt: skip
+        print(f"{title}\n{table}")
+
+
+def _say(text: str) -> None:
+    print(f"evband: {text}", file=sys.stderr, flush=True)

@@ -1,0 +1,89 @@
+"""Methods x vehicles: the paper's Tables II and III; feature sets x vehicles: its Table I."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+
+import polars as pl
+
+from evband.channels import FEATURE_SETS
+from evband.studies import figures
+from evband.studies.cases import Case
+from evband.studies.results import TABLE_1, TABLE_2, TABLE_3, Results, write_table
+from evband.studies.runs import KEY, Recipe, run
+from evband.training.loop import Progress
+
+PAPER_METHODS = ("t-anchor", "t-dropout", "quantile-anchor", "quantile-dropout")
+Report = Callable[[int, int, str], None]
+
+
+def compare(
+    cases: Sequence[Case],
+    recipes: Sequence[Recipe],
+    out: Path,
+    trained: Path | None = None,
+    report: Report | None = None,
+    say: Callable[[str], None] | None = None,
+    header: Sequence[str] = (),
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Run what is not yet in `out/runs.csv`; write `table2.csv`, `table3.csv` and the figures."""
+    results = _run_all([(c, r) for c, r in product(cases, recipes)], out, trained, report, say, header)
+    rows = results.rows()
+    accuracy = write_table(rows, TABLE_2, out / "table2.csv")
+    calibration = write_table(rows, TABLE_3, out / "table3.csv")
+    figures.accuracy(accuracy, out / "accuracy.png")
+    figures.calibration(calibration, out / "calibration.png")
+    return accuracy, calibration
+
+
+def ablation(
+    cases: Sequence[Case],
+    sets: Sequence[str],
+    recipes: Sequence[Recipe],
+    out: Path,
+    report: Report | None = None,
+    say: Callable[[str], None] | None = None,
+    header: Sequence[str] = (),
+) -> pl.DataFrame:
+    """One recipe on several feature sets (names, or channels joined by +); writes `table1.csv` and its figure."""
+    cells = [(replace(c, features=s.replace("+", ",")), r) for c, s, r in product(cases, sets, recipes)]
+    results = _run_all(cells, out, None, report, say, header)
+    rows = [row | {"channels": " ".join(FEATURE_SETS.get(row["features"], ()))} for row in results.rows()]
+    features = write_table(rows, TABLE_1, out / "table1.csv")
+    figures.features(features, out / "features.png")
+    return features
+
+
+def _run_all(
+    cells: Sequence[tuple[Case, Recipe]],
+    out: Path,
+    trained: Path | None,
+    report: Report | None,
+    say: Callable[[str], None] | None,
+    header: Sequence[str],
+) -> Results:
+    out.mkdir(parents=True, exist_ok=True)
+    results = Results(out / "runs.csv", KEY, header)
+    for number, (case, recipe) in enumerate(cells, 1):
+        what = f"{case.name} {recipe.method} {case.features} seed {recipe.seed}"
+        if results.has(recipe.cell(case)):
+            if say:
+                say(f"{what}: kept from an earlier run")
+            continue
+
+        def show(now: Progress, number: int = number, what: str = what) -> None:
+            if report:
+                report(number - 1, len(cells), f"{what}: epoch {now.epoch}/{now.epochs}, {now.seconds_left:.0f} s left")
+
+        row, bands = run(case, recipe, work=out, trained=trained, progress=show, say=say)
+        results.add(row)
+        if recipe.seed == min(r.seed for _, r in cells):
+            figures.band(
+                bands, out / f"band-{case.name}-{recipe.method}-{recipe.preset}.png", f"{case.name}, {recipe.method}"
+            )
+        if report:
+            report(number, len(cells), f"{what}: RMSE {row['rmse_kw']:.2f} kW, coverage {row['coverage']:.3f}")
+    return results

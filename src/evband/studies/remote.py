@@ -1,0 +1,87 @@
+"""Prepare arrays here, train them where a GPU is, take the weights back.
+
+    evband study compare --vehicles all --prepare jobs/         # here: arrays and settings, one pair a fit
+    python -m evband.studies.remote jobs/                       # there: needs torch, NumPy and SciPy, nothing else
+    evband study compare --vehicles all --trained jobs/ --out study/
+
+Training needs no tables: this module, `evband.job` and what they import run where only PyTorch, NumPy and SciPy are.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+
+from evband.errors import SettingsError
+from evband.job import Job, resolve_device, train
+from evband.settings import Settings
+
+if TYPE_CHECKING:
+    from evband.model import PowerModel
+    from evband.studies.cases import Case
+    from evband.studies.runs import Recipe
+
+
+def stem(case: Case, recipe: Recipe) -> str:
+    """The name under which a fit travels."""
+    s = recipe.settings(case)
+    return f"{case.name}-{recipe.method}-{recipe.preset}-{s.members}x{s.epochs}-{case.fingerprint}-{recipe.seed}"
+
+
+def prepare_case(case: Case, recipe: Recipe, folder: Path) -> Path:
+    """Write the arrays and the settings of one fit."""
+    from evband.model import prepare
+
+    if recipe.method.endswith("dropout") and recipe.dropout is None:
+        raise SettingsError(f"{recipe.method}: its rate cannot be tuned before training; give --dropout RATE.")
+    settings = recipe.settings(case)
+    _, job = prepare(case.train, settings)
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{stem(case, recipe)}.npz"
+    job.save(path)
+    path.with_suffix(".json").write_text(json.dumps(settings.to_dict(), indent=1))
+    return path
+
+
+def train_folder(folder: Path, device: str = "auto") -> list[Path]:
+    """Train every prepared fit that has no weights yet."""
+    done = []
+    for description in sorted(folder.glob("*.json")):
+        weights = description.with_suffix(".theta.npz")
+        if weights.exists():
+            continue
+        saved = json.loads(description.read_text())
+        settings = Settings(**{f.name: saved[f.name] for f in fields(Settings)})
+        theta, summary = train(Job.load(description.with_suffix(".npz")), settings, resolve_device(device))
+        part = weights.with_suffix(".part")
+        with part.open("wb") as file:
+            np.savez(file, theta=theta.cpu().numpy(), summary=np.array(json.dumps(summary)))
+        part.replace(weights)
+        done.append(weights)
+        print(f"{weights.name}: trained", file=sys.stderr, flush=True)
+    return done
+
+
+def collect(model: PowerModel, case: Case, recipe: Recipe, folder: Path) -> None:
+    """Make a fitted model of weights that were trained elsewhere."""
+    from evband.model import prepare
+
+    weights, settings = folder / f"{stem(case, recipe)}.theta.npz", recipe.settings(case)
+    if not weights.exists():
+        raise SettingsError(
+            f"{weights}: there are no such weights; run python -m evband.studies.remote {folder} first."
+        )
+    model.feature_map_, job = prepare(case.train, settings)
+    with np.load(weights, allow_pickle=False) as file:
+        theta, summary = torch.from_numpy(file["theta"]), json.loads(str(file["summary"]))
+    model.finish(case.train, settings, job, theta, summary | {"tuning": []})
+
+
+if __name__ == "__main__":
+    train_folder(Path(sys.argv[1]), *sys.argv[2:3])

@@ -1,0 +1,71 @@
+"""Kept results: one CSV line for every finished cell, written at once, so that a study goes on where it was stopped."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from evband.errors import SettingsError
+from evband.files import whole_file
+
+Row = dict[str, Any]
+
+TABLE_1 = ("features", "vehicle", "preset", "channels", "rmse_kw", "mae_kw", "crps_kw", "coverage", "seeds")
+TABLE_2 = (
+    "method", "vehicle", "preset", "rmse_kw", "mae_kw", "au_kw", "eu_kw", "r2", "explained_variance", "seeds",
+)  # fmt: skip
+TABLE_3 = (
+    "vehicle", "method", "preset", "coverage", "ci_low", "ci_high", "honest_low", "honest_high", "width_kw",
+    "width_at_90_kw", "standardized_variance", "pit_variance", "crps_kw", "log_score", "seeds",
+)  # fmt: skip
+
+
+class Results:
+    """A CSV of finished cells with `#` lines above it. `key` names the columns that tell one cell from another."""
+
+    def __init__(self, path: Path, key: Sequence[str], header: Sequence[str] = ()):
+        self.path, self.key, self.header = path, tuple(key), tuple(header)
+
+    def rows(self) -> list[Row]:
+        """Everything kept so far."""
+        if not self.path.exists():
+            return []
+        try:
+            return pl.read_csv(self.path, comment_prefix="#", infer_schema_length=None).to_dicts()
+        except pl.exceptions.PolarsError as problem:
+            raise SettingsError(f"{self.path}: it cannot be read as results ({problem}); move it away.") from None
+
+    def has(self, cell: Mapping[str, Any]) -> bool:
+        return any(self._same(row, cell) for row in self.rows())
+
+    def add(self, row: Row) -> None:
+        """Keep one cell, in place of an earlier result of the same one."""
+        kept = [other for other in self.rows() if not self._same(other, row)] + [row]
+        frame = pl.DataFrame(kept, infer_schema_length=None).sort(self.key)
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with whole_file(self.path) as temporary:
+            head = "".join(f"# {line}\n" for line in self.header)
+            temporary.write_text(head + frame.write_csv(float_precision=6))
+
+    def _same(self, a: Mapping[str, Any], b: Mapping[str, Any]) -> bool:
+        return all(str(a.get(name)) == str(b.get(name)) for name in self.key)
+
+
+def table(rows: Sequence[Row], columns: Sequence[str]) -> pl.DataFrame:
+    """The rows in a table's shape: numbers averaged over seeds, the names and the settings telling lines apart."""
+    frame = pl.DataFrame(list(rows), infer_schema_length=None)
+    names = [c for c in columns if c in frame.columns and frame[c].dtype == pl.String]
+    numbers = [c for c in columns if c in frame.columns and c not in names]
+    means = [pl.col(c).cast(pl.Float64).mean() for c in numbers]
+    shaped = frame.group_by(names, maintain_order=True).agg(*means, seeds=pl.col("seed").n_unique())
+    return shaped.select([c for c in columns if c in shaped.columns])
+
+
+def write_table(rows: Sequence[Row], columns: Sequence[str], path: Path) -> pl.DataFrame:
+    shaped = table(rows, columns)
+    with whole_file(path) as temporary:
+        temporary.write_text(shaped.write_csv(float_precision=4))
+    return shaped
