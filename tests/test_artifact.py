@@ -3,6 +3,7 @@
 import json
 import pickle
 import struct
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -173,10 +174,8 @@ def test_flipped_bytes_load_or_are_refused_but_never_crash(whole, tmp_path):
         data[int(rng.integers(size))] ^= 1 << int(rng.integers(8))
         path = tmp_path / "flipped.evband"
         path.write_bytes(bytes(data))
-        try:
+        with suppress(ArtifactError):
             evband.load(path)
-        except ArtifactError:
-            pass
 
 
 def refused(tmp_path, data):

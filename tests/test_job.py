@@ -91,11 +91,13 @@ def test_a_job_travels(tmp_path):
     assert torch.equal(train(j, s)[0], train(back, s)[0])
 
 
-def test_a_trained_prior_mean_is_where_members_start():
-    j, s = job(), resolve("default", members=2, prior_variance=1e-12, **TINY)
-    s = resolve("default", members=2, prior="paper", prior_variance=1e-12, **TINY)
-    mean = torch.linspace(-1, 1, j.architecture(s).size)
-    assert torch.equal(members_of(j, s, mean)[0].prior.mean, mean)
+def test_members_take_the_networks_of_a_trained_prior_in_turn():
+    j, s = job(), resolve("default", members=3, **TINY)
+    trained = torch.randn(2, j.architecture(s).size)
+    plan = members_of(j, s, trained)
+    for m, member in enumerate(plan):
+        assert torch.equal(member.prior.mean, trained[m % 2])
+    assert float((plan[0].prior.variance / members_of(j, s)[0].prior.variance).max()) == pytest.approx(0.01)
 
 
 def test_rows_that_cannot_be_trained_on():

@@ -10,7 +10,7 @@ def test_the_papers_preset_is_what_the_paper_says():
     s = resolve("paper")
     assert (s.layers, s.hidden, s.members, s.epochs, s.rate, s.schedule) == (4, 32, 30, 300, 1e-3, "constant")
     assert (s.scaling, s.prior, s.prior_variance, s.prior_scale) == ("minmax", "paper", 0.01, "posterior")
-    assert not (s.road_load or s.hinges or s.calibrate or s.early_stop)
+    assert [s.road_load, s.hinges, s.calibrate, s.early_stop] == [False] * 4
     assert s.beta == 0
     assert s.architecture(2, 9).road == 0
 

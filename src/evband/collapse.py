@@ -23,16 +23,18 @@ from torch import Tensor
 from evband.bands import Bands
 from evband.errors import SettingsError, TripsError
 from evband.features import Sequence as Rows
+from evband.logs.grid import EDGES
 from evband.model import PowerModel
 from evband.network.anchors import START, WINDOWS, draw, make_prior, stream
 from evband.network.architecture import Architecture
 from evband.network.forward import forward
 from evband.training import objective
+from evband.training.loop import steps_for
 from evband.training.settings import TrainingSettings, learning_rate
-from evband.training.windows import Segments, cut, epoch_batches, find_segments, most_windows
+from evband.training.windows import Segments, cut, epoch_batches, find_segments
 from evband.trips import Trip, Trips
 
-EPOCHS = 150
+STEPS = 2500  # of the optimiser, however much or little there is to learn from
 PERTURBATION = 0.3  # standard deviation of the logarithm of each channel's factor
 NEARLY_GAUSSIAN = 1000.0  # degrees of freedom of a student whose teacher is no Student-t
 FLOOR = 1e-3  # of deviations, in standardised units
@@ -54,8 +56,8 @@ def distill(
     model: PowerModel,
     trips: Trips,
     *,
-    epochs: int = EPOCHS,
-    hidden: int | None = None,  # units a layer; by default twice the members'
+    steps: int = STEPS,
+    hidden: int | None = None,  # units a layer; by default the members', and at least 64
     seed: int = 0,
     progress: Callable[[int, int, float], None] | None = None,  # (epoch, epochs, loss)
 ) -> PowerModel:
@@ -64,14 +66,14 @@ def distill(
         raise SettingsError("this model is distilled already; collapse the ensemble that it was made of")
     trips = trips.on_grid(model.settings_.hz)
     lesson = _lesson(model, [*trips, *_perturbed(model, trips, seed)])
-    units = hidden or min(128, 2 * model.settings_.hidden)
+    units = hidden or max(64, model.settings_.hidden)
     settings = replace(
         model.settings_, method="distilled", members=1, hidden=units, nu=_degrees(model), seed=seed, calibrate=False
     )
     arch = settings.architecture(lesson.x.shape[1], lesson.r.shape[1])
-    theta = _teach(
-        arch, _start(arch, model, lesson, seed), lesson, TrainingSettings(epochs=epochs, seed=seed), progress
-    )
+    batches = steps_for(lesson.segments, TrainingSettings())
+    plan = TrainingSettings(epochs=-(-steps // batches), seed=seed)
+    theta = _teach(arch, _start(arch, model, lesson, seed), lesson, plan, batches, progress)
     student = _sibling(model, "distilled")
     student.settings_, student.theta_ = settings, theta
     student.stretch_ = 1.0
@@ -134,6 +136,7 @@ def _perturbed(model: PowerModel, trips: Trips, seed: int) -> list[Trip]:
     out = []
     for trip in trips:
         factors = {c: float(np.exp(PERTURBATION * rng.standard_normal())) for c in model.feature_map_.channels}
+        factors |= dict.fromkeys(EDGES, factors.get("speed_kmh", 1.0))
         table = trip.table.with_columns(pl.col(c) * k for c, k in factors.items() if c in trip.table.columns)
         out.append(replace(trip, trip_id=f"{trip.trip_id} perturbed", table=table))
     return out
@@ -194,6 +197,7 @@ def _teach(
     theta: Tensor,
     lesson: Lesson,
     settings: TrainingSettings,
+    steps: int,  # an epoch
     progress: Callable[[int, int, float], None] | None,
 ) -> Tensor:
     """Minimise, over rows: (mean error / total)^2 + (log scale error)^2 + the epistemic part's gamma deviance."""
@@ -203,7 +207,6 @@ def _teach(
         lesson.x, lesson.r, lesson.mean, torch.ones(len(lesson.x), dtype=torch.bool), torch.zeros(len(lesson.x), dtype=torch.int64)
     )  # fmt: skip
     log_scale, total = _scale(arch, lesson).log(), (lesson.aleatoric**2 + lesson.epistemic**2).sqrt()
-    steps = -(-most_windows(lesson.segments, settings.window, settings.burn_in) // settings.batch)
     for epoch in range(settings.epochs):
         rng, summed = stream(settings.seed, 0, WINDOWS, epoch), 0.0
         windows = cut(lesson.segments, settings.window, settings.burn_in, rng)

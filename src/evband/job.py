@@ -89,7 +89,7 @@ def least_squares(data: Data, trips: NDArray[np.int64]) -> NDArray[np.float64]:
 
 
 def members_of(job: Job, settings: Settings, prior_mean: Tensor | None = None) -> list[Member]:
-    """The networks to train.
+    """The networks to train. ``prior_mean [networks, parameters]``: of a trained model, a network for each in turn.
 
     With early stopping or calibration, member m leaves out fold ``m % folds`` and no other knows of it: those trips
     stop its training, and are predicted by members that never trained on them. A dropout method trains one network
@@ -107,11 +107,16 @@ def members_of(job: Job, settings: Settings, prior_mean: Tensor | None = None) -
     for number, fold in enumerate(left_out):
         held = trips[job.fold[trips] == fold]
         train = np.setdiff1d(trips, held)
-        if fold not in priors:
-            road = least_squares(job.data, train) if arch.road else None
-            priors[fold] = make_prior(arch, settings.prior, settings.prior_variance, road, prior_mean)
+        if prior_mean is not None:
+            mean = prior_mean[number % len(prior_mean)]
+            prior = make_prior(arch, settings.prior, settings.prior_variance, mean=mean)
+        else:
+            if fold not in priors:
+                road = least_squares(job.data, train) if arch.road else None
+                priors[fold] = make_prior(arch, settings.prior, settings.prior_variance, road)
+            prior = priors[fold]
         held = held if settings.early_stop else held[:0]
-        members.append(Member(number, train, held, priors[fold], settings.beta, temperature))
+        members.append(Member(number, train, held, prior, settings.beta, temperature))
     return members
 
 

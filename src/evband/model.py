@@ -134,6 +134,11 @@ class PowerModel(BaseEstimator):  # type: ignore[misc]
         settings = self._resolve()
         device = jobs.resolve_device(self.device)
         trips = self._on_grid(trips, settings)
+        features = self._prior_features(trips, settings)
+        if self.tune and features is not None:
+            raise SettingsError(
+                "settings cannot be tuned and taken from a prior model at once; leave out one of the two"
+            )
         if self.tune:
             from evband.tuning import tune
 
@@ -142,8 +147,9 @@ class PowerModel(BaseEstimator):  # type: ignore[misc]
             settings, tuning = choice.settings, choice.tried
         else:
             tuning = []
-        self.feature_map_, job = prepare(trips, settings)
-        theta, summary = jobs.train(job, settings, device, self._prior_mean(settings), progress, checkpoint)
+        self.feature_map_, job = prepare(trips, settings, features)
+        mean = self.prior.theta_ if isinstance(self.prior, PowerModel) else None
+        theta, summary = jobs.train(job, settings, device, mean, progress, checkpoint)
         return self.finish(trips, settings, job, theta, summary | {"tuning": tuning})
 
     def finish(self, trips: Trips, settings: Settings, job: Job, theta: torch.Tensor, summary: dict[str, Any]) -> Self:
@@ -219,18 +225,20 @@ class PowerModel(BaseEstimator):  # type: ignore[misc]
             chosen["prior"] = self.prior
         return presets.resolve(self.preset, **chosen)
 
-    def _prior_mean(self, settings: Settings) -> torch.Tensor | None:
-        """The weights of a trained model as prior mean: the average of its members, all near one mean of their own."""
+    def _prior_features(self, trips: Trips, settings: Settings) -> FeatureMap | None:
+        """The features of a trained prior: its weights mean what they do only with its own scales and knots."""
         if not isinstance(self.prior, PowerModel):
             return None
-        other = self.prior
-        mine = settings.architecture(len(self.feature_map_.input_names), len(self.feature_map_.road_names))
-        if other.architecture_ != mine or other.feature_map_.channels != self.feature_map_.channels:
+        theirs = self.prior.feature_map_
+        mine = settings.architecture(len(theirs.input_names), len(theirs.road_names))
+        spec = theirs.channels if self.features is None else settings.features
+        here = FeatureMap.fit(trips, spec, scaling=settings.scaling)
+        if self.prior.architecture_ != mine or theirs.channels != here.channels or theirs.hz != here.hz:
             raise SettingsError(
-                f"the prior model is {_describe(other.architecture_, other.feature_map_)} and this one "
-                f"{_describe(mine, self.feature_map_)}; fit with the prior's settings and features"
+                f"the prior model is {_describe(self.prior.architecture_, theirs)} and this one {_describe(mine, here)}; "
+                "fit with the prior's settings and features"
             )
-        return other.theta_.mean(0)
+        return replace(theirs, low=np.minimum(theirs.low, here.low), high=np.maximum(theirs.high, here.high))
 
     # Predicting -----------------------------------------------------------------------------------------------------
 
@@ -343,9 +351,9 @@ class PowerModel(BaseEstimator):  # type: ignore[misc]
         return (trips if isinstance(trips, Trips) else Trips.from_frame(trips)).on_grid(settings.hz)
 
 
-def prepare(trips: Trips, settings: Settings) -> tuple[FeatureMap, Job]:
-    """Features and arrays of gridded training trips."""
-    features = FeatureMap.fit(
+def prepare(trips: Trips, settings: Settings, features: FeatureMap | None = None) -> tuple[FeatureMap, Job]:
+    """Features (learned here, unless given) and arrays of gridded training trips."""
+    features = features or FeatureMap.fit(
         trips, settings.features, settings.hinges, settings.scaling, settings.edges, settings.products
     )
     rows = [features.transform(trip) for trip in trips]
@@ -398,5 +406,6 @@ def _outside_names(rows: list[Rows], channels: tuple[str, ...]) -> NDArray[np.st
 
 def _describe(arch: Any, features: FeatureMap) -> str:
     return (
-        f"{arch.layers}x{arch.hidden} ({arch.head} head, {arch.road} road-load terms) on {', '.join(features.channels)}"
+        f"{arch.layers}x{arch.hidden} ({arch.head} head, {arch.road} road-load terms) on {', '.join(features.channels)} "
+        f"at {features.hz:g} Hz"
     )
