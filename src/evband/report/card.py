@@ -1,0 +1,53 @@
+"""The model card as the report shows it: how the model was made, on what, and what its calibration rests on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from evband import __version__
+from evband.card import card
+from evband.report.words import count, minus
+from evband.settings import METHODS
+
+if TYPE_CHECKING:
+    from evband.model import PowerModel
+
+MEMBERS = {
+    "anchor": "each pulled to an anchor of its own",
+    "ensemble": "trained apart, without anchors",
+    "dropout": "passes of one network with units dropped",
+    "distilled": "taught to speak for an ensemble",
+}
+HEADS = {"t": "a Student-t", "gaussian": "a Gaussian", "quantile": "quantiles", "distilled": "a Student-t"}
+
+
+def model_card(model: PowerModel) -> list[tuple[str, str]]:
+    """(what, answer) of the facts one asks about a model before trusting it."""
+    facts, settings = card(model), model.settings_
+    head, kind = METHODS[settings.method]
+    trained, stopped = facts["trained_on"], ", stopped early on trips left out" if settings.early_stop else ""
+    lines = [
+        ("Method", f"{facts['method']}: {facts['members']} members, {MEMBERS[kind]}"),
+        ("Each member", f"LSTM of {settings.layers} × {settings.hidden}, giving {HEADS[head]} at every step"),
+        ("Inputs", ", ".join(facts["inputs"])),
+        ("Grid", f"{facts['grid_hz']:g} rows a second, each the mean over its bin"),
+        ("Trained on", f"{trained['trips']} trips, {trained['hours']:.1f} h, {count(trained['rows'])} rows"),
+        ("Training", f"{facts['epochs_run']} epochs{stopped}; seed {settings.seed}"),
+        ("Calibration", facts["calibration"]),
+        ("Road load", _road(facts["road_load_terms"])),
+    ]
+    if facts["nu"]:
+        low, high = facts["nu"]["low"], facts["nu"]["high"]
+        lines.append(
+            ("Tails", f"{low:.1f} to {high:.1f} degrees of freedom over members: heavy under 5, Gaussian from 30")
+        )
+    for name, term in facts["car"].items():
+        figures = minus(f"{term['mean']:.3g}") + f" ± {term['spread']:.2g} {term['unit']}"
+        lines.append((name.capitalize(), f"{figures}, read off the road-load path, ± over members"))
+    return [*lines, ("Made with", f"evband {__version__}")]
+
+
+def _road(terms: int) -> str:
+    if not terms:
+        return "no linear path; the network learns everything"
+    return f"a linear path of {terms} physics terms, which the network corrects"

@@ -1,0 +1,165 @@
+"""The page around the sections: first screen, overview of several models, style, script, and the plotting library."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+from collections.abc import Sequence
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from evband import __version__
+from evband.files import whole_file
+from evband.report import figures, sections, words
+from evband.report.chapter import Chapter
+from evband.report.html import Html, table, text
+from evband.report.words import count, kw, percent
+
+if TYPE_CHECKING:
+    from evband.bands import Bands
+    from evband.model import PowerModel
+    from evband.scores import Scores
+    from evband.trips import Trips
+
+STRETCH_ROWS = 150
+
+
+def write_report(path: str | Path, model: PowerModel, bands: Bands, scores: Scores, trips: Trips) -> None:
+    """Write one HTML file that opens offline: how well the bands of one model held on these trips."""
+    write_page(path, [Chapter(model, bands, scores, trips)])
+
+
+def write_page(path: str | Path, chapters: Sequence[Chapter], title: str = "Battery power from motion") -> None:
+    """Write one page on several models: what a band is, an overview, then a chapter each."""
+    page = html_page(chapters, title)
+    with whole_file(path) as temporary:
+        temporary.write_text(page, encoding="utf-8")
+
+
+def html_page(chapters: Sequence[Chapter], title: str) -> str:
+    """The whole page. Script and library stand last, so that the first screen is painted before they are read."""
+    single = len(chapters) == 1
+    body = [_first_screen(chapters, title)]
+    if not single:
+        body.append(_overview(chapters))
+    for number, chapter in enumerate(chapters):
+        head = "" if single else f"<h2>{text(chapter.name)}</h2><p>{text(chapter.about)} {text(_headline(chapter))}</p>"
+        inside = sections.whole(chapter, number, opened=single)
+        body.append(f'<article id="chapter-{number}">{head}{inside}</article>')
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1"><meta name="color-scheme" content="light dark">'
+        f'<title>{text(title)} · evband</title><link rel="icon" href="data:,"><style>{_asset("page.css")}</style></head>'
+        f'<body><main>{"".join(body)}</main>{_footer(chapters)}'
+        f'<script type="text/plain" id="plotly">{_plotly()}</script><script>{_asset("page.js")}</script></body></html>'
+    )  # fmt: skip
+
+
+def _first_screen(chapters: Sequence[Chapter], title: str) -> str:
+    """What a band is, shown on a short drive, and whether the bands held."""
+    first = chapters[0]
+    word, level = first.word, first.level
+    hits = sum(c.scores["coverage"] * c.scores["n"] for c in chapters)
+    coverage = hits / sum(c.scores["n"] for c in chapters)
+    badge = '<span class="badge">simulated data, nothing here was measured</span>' if first.simulated else ""
+    stretch = first.typical_stretch(STRETCH_ROWS * first.step_s)
+    short = slice(stretch.start, stretch.start + (stretch.stop - stretch.start) * 2 // 5)
+    inside = 1 - float(first.missed[stretch].mean())
+    return (
+        f'<header><p class="eyebrow">{text(title)}{badge}</p>'
+        f"<h1>{words.of_ten(level)} {word} values should fall inside the band. <em>{percent(coverage)} did.</em></h1>"
+        f'<p class="intro">{_intro(first)}</p>{_tiles(first) if len(chapters) == 1 else ""}</header>'
+        f'<figure class="hero">{figures.stretch_picture(first, stretch, 1080, 350, "for-wide")}'
+        f"{figures.stretch_picture(first, short, 360, 300, 'for-narrow')}{sections.legend(word)}"
+        f"<figcaption>{_caption(first, stretch, inside)}</figcaption></figure>"
+    )
+
+
+def _intro(chapter: Chapter) -> str:
+    """A band in plain words."""
+    return text(
+        f"The model watches how the car moves and says what its battery gives or takes: a mean, and around it a band. "
+        f"The band says how sure it is: narrow where power follows from the motion, wide where it does not. "
+        f"At {100 * chapter.level:g} % it promises to hold {words.of_ten(chapter.level)} values, so about "
+        f"{_rest(chapter.level)} must lie outside: no misses would mean that the band is too wide."
+    )
+
+
+def _rest(level: float) -> str:
+    part, of, whole = words.of_ten(level).partition(" of ")
+    return f"{int(whole) - int(float(part))}{of}{whole}" if part.isdigit() else f"{100 * (1 - level):.3g}{of}{whole}"
+
+
+def _caption(chapter: Chapter, stretch: slice, inside: float) -> str:
+    seconds = (stretch.stop - stretch.start) * chapter.step_s
+    driver = f" of {chapter.name}" if chapter.name else ""
+    return text(
+        f"{seconds:.0f} seconds{driver} from trip {chapter.rows.trip_id[stretch.start]}, {percent(inside)} of values inside: lively driving, "
+        "picked so that the band holds about as often as over all the trips. On a phone the first part of it is shown."
+    )
+
+
+def _tiles(chapter: Chapter) -> str:
+    s, level = chapter.scores, chapter.level
+    variance = s["aleatoric_kw"] ** 2 + s["epistemic_kw"] ** 2
+    doubt = s["epistemic_kw"] ** 2 / variance if variance else 0.0
+    honest = s["coverage_trips"]
+    tiles = (
+        (percent(s["coverage"]), f"inside the {100 * level:g} % band", words.verdict(s["coverage"], honest, level)),
+        (kw(s["width_kw"]), "mean width of the band", "From its lower to its upper end. Narrower is better, at equal coverage."),
+        (kw(s["mae_kw"]), "typical miss of the mean", f"Mean distance to {chapter.word} power (MAE); RMSE is {kw(s['rmse_kw'])}, R² {words.plain(s['r2']) if s['r2'] is not None else 'unknown'}."),
+        (percent(doubt), "of the variance is doubt", "What the model does not know (its members disagree). The rest is scatter in the data itself."),
+    )  # fmt: skip
+    return (
+        '<div class="tiles">'
+        + "".join(f"<div><b>{value}</b><span>{text(what)}</span><p>{text(why)}</p></div>" for value, what, why in tiles)
+        + "</div>"
+    )
+
+
+def _headline(chapter: Chapter) -> str:
+    s = chapter.scores
+    return f"{percent(s['coverage'])} of {count(s['n'])} values fell inside. {words.verdict(s['coverage'], s['coverage_trips'], chapter.level)}"
+
+
+def _overview(chapters: Sequence[Chapter]) -> str:
+    rows = []
+    for number, c in enumerate(chapters):
+        s = c.scores
+        strip = Html(figures.coverage_strip(s["coverage"], s["coverage_trips"], c.level))
+        link = Html(f'<a href="#chapter-{number}">{text(c.name)}</a>')
+        rows.append((link, strip, percent(s["coverage"]), kw(s["width_kw"]), kw(s["mae_kw"]), kw(s["crps_kw"]), words.plain(s["r2"]), s["trips"]))  # fmt: skip
+    head = ("vehicle", "coverage", "", "width", "MAE", "CRPS", "R²", "trips")
+    lead = (
+        f"One model each, scored on trips that it never saw. The upright mark is the {100 * chapters[0].level:g} % asked for, the dot what came, "
+        "the line its honest 95 % interval over trips: long, because the trips are few. Width is that of the band, MAE the typical "
+        "miss of the mean, CRPS judges mean and band together (both in kW, lower is better)."
+    )
+    return f'<section id="overview"><h2>{count(len(chapters))} vehicles</h2><p class="lead">{text(lead)}</p>{table(head, rows, (2, 3, 4, 5, 6, 7), (5, 6, 7))}</section>'
+
+
+def _footer(chapters: Sequence[Chapter]) -> str:
+    rows = sum(len(c.rows) for c in chapters)
+    hours = sum(len(c.rows) * c.step_s for c in chapters) / 3600.0
+    km = float(np.nansum([trip.distance_km for c in chapters for trip in c.trips]))
+    return (
+        f"<footer><p>Written by evband {__version__} from {count(rows)} rows, {hours:.1f} h and {count(km)} km of "
+        f"{'simulated ' if chapters[0].simulated else ''}driving. The file is complete in itself and loads nothing. "
+        "The zoomable charts are drawn by plotly.js (MIT licence).</p></footer>"
+    )
+
+
+def _asset(name: str) -> str:
+    return files("evband.report").joinpath(name).read_text(encoding="utf-8")
+
+
+@cache
+def _plotly() -> str:
+    """plotly.js as the Python package ships it, gzip and base64: two megabytes instead of five, unpacked when first needed."""
+    from plotly.offline import get_plotlyjs
+
+    return base64.b64encode(gzip.compress(get_plotlyjs().encode(), 9, mtime=0)).decode()

@@ -1,0 +1,84 @@
+"""What the numbers mean, in a sentence each. `{word}` is measured, or simulated where nothing was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+Format = Callable[[Any], str]
+
+
+def minus(text: str) -> str:
+    """A true minus sign instead of a hyphen."""
+    return text.replace("-", "−")
+
+
+def kw(value: float) -> str:
+    return minus(f"{value:.2f}") + " kW"
+
+
+def percent(value: float) -> str:
+    return minus(f"{100 * value:.1f}") + " %"
+
+
+def plain(value: float) -> str:
+    return minus(f"{value:.3f}")
+
+
+def count(value: float) -> str:
+    return f"{value:,.0f}".replace(",", " ")  # a thin space
+
+
+def span(interval: list[float]) -> str:
+    """An interval of shares, such as 88.1 to 92.3 %."""
+    return f"{100 * interval[0]:.1f} to {100 * interval[1]:.1f} %"
+
+
+def of_ten(level: float) -> str:
+    """A level in words: 0.9 is 9 of 10."""
+    share = Fraction(level).limit_denominator(20)
+    if abs(float(share) - level) < 1e-9:
+        share_of = 10 if 10 % share.denominator == 0 else share.denominator
+        return f"{share.numerator * share_of // share.denominator} of {share_of}"
+    return f"{100 * level:g} of 100"
+
+
+SCORES: tuple[tuple[str, str, Format, str], ...] = (
+    ("coverage", "Coverage", percent, "Share of {word} values inside the {level} band. Right is {level}: less and the band promises too much, more and it is wider than it need be."),
+    ("coverage_trips", "Honest 95 % interval of it", span, "Where coverage on many more such trips would lie. Rows of one drive err together, so trips are counted, not rows."),
+    ("coverage_binomial", "The same, rows as independent", span, "As papers often give it. Far too narrow, because neighbouring rows are alike."),
+    ("width_kw", "Mean width", kw, "How wide the {level} band is on average. Of two models with equal coverage, the narrower knows more."),
+    ("rmse_kw", "RMSE", kw, "Root of the mean squared difference between {word} power and the mean. Large errors count most."),
+    ("mae_kw", "MAE", kw, "Mean difference between {word} power and the mean, sign left out: the typical miss of the point estimate."),
+    ("r2", "R²", plain, "Share of the variation of power that the mean explains; 1 is all of it, 0 no better than a constant."),
+    ("explained_variance", "Explained variance", plain, "As R², but forgiving a constant offset; a gap between the two is a bias."),
+    ("aleatoric_kw", "Aleatoric part", kw, "Standard deviation of the scatter that the members expect of the data itself. More training trips would not remove it."),
+    ("epistemic_kw", "Epistemic part", kw, "Standard deviation of the members' means around each other: what the model does not know. It grows where driving differs from training."),
+    ("crps_kw", "CRPS", kw, "Distance between the whole predicted distribution and what came, in kW: rewards sharp and right. For a point estimate it would be the MAE. Lower is better."),
+    ("log_score", "Log score", plain, "Mean of −log density at the {word} value, density in 1/kW. Punishes surprise hard. Lower is better."),
+    ("interval_score", "Interval score", kw, "Width of the band plus a fine for each value outside it, larger the farther out. Lower is better."),
+    ("calibration_error", "Calibration error", plain, "Mean gap between asked-for and found share over levels from 5 to 95 %. Ideal is 0."),
+    ("pit_variance", "Variance of normal scores", plain, "Spread of each value's rank in its own distribution, put on a normal scale. Ideal is 1; above, bands are too narrow, below, too wide."),
+    ("standardized_variance", "Standardised variance", plain, "Squared error over predicted variance; ideal is 1. A few heavy-tailed rows can swing it, so the line above is the one to trust."),
+)  # fmt: skip
+
+REGIMES = {
+    "standstill": "under 1 km/h",
+    "braking": "slowing by more than 0.3 m/s²",
+    "city": "under 50 km/h",
+    "rural": "50 to 90 km/h",
+    "motorway": "over 90 km/h",
+}
+
+
+def verdict(coverage: float, interval: list[float] | None, level: float) -> str:
+    """Whether the band keeps its promise, judged by the honest interval."""
+    if interval is None:
+        return "There is too little driving here to say how sure that share is."
+    low, high = interval
+    if low <= level <= high:
+        return f"The band keeps its promise: on more trips like these, coverage would lie in {span(interval)}, and {100 * level:g} % is in there."
+    if high < level:
+        return f"The band is too narrow here: on more trips like these, coverage would lie in {span(interval)}, short of {100 * level:g} %."
+    return f"The band is wider than it need be here: on more trips like these, coverage would lie in {span(interval)}, above {100 * level:g} %."
