@@ -30,7 +30,7 @@ def model_card(model: PowerModel) -> list[tuple[str, str]]:
         ("Method", f"{facts['method']}: {facts['members']} members, {MEMBERS[kind]}"),
         ("Each member", f"LSTM of {settings.layers} × {settings.hidden}, giving {HEADS[head]} at every step"),
         ("Inputs", ", ".join(facts["inputs"])),
-        ("Grid", f"{facts['grid_hz']:g} rows a second, each the mean over its bin"),
+        ("Grid", f"a row every {1 / facts['grid_hz']:g} s, the mean over that time"),
         ("Trained on", f"{trained['trips']} trips, {trained['hours']:.1f} h, {count(trained['rows'])} rows"),
         ("Training", f"{facts['epochs_run']} epochs{stopped}; seed {settings.seed}"),
         ("Calibration", facts["calibration"]),
@@ -43,7 +43,7 @@ def model_card(model: PowerModel) -> list[tuple[str, str]]:
         )
     for name, term in facts["car"].items():
         figures = minus(f"{term['mean']:.3g}") + f" ± {term['spread']:.2g} {term['unit']}"
-        lines.append((name.capitalize(), f"{figures}, read off the road-load path, ± over members"))
+        lines.append((name[:1].upper() + name[1:], f"{figures}, read off the road-load path, ± over members"))
     return [*lines, ("Made with", f"evband {__version__}")]
 
 

@@ -102,6 +102,12 @@ class Chapter:
     def regime(self) -> NDArray | None:
         return regimes(self.rows)
 
+    def outside_most(self) -> tuple[float, str]:
+        """(share of rows with an input outside its training range, the input that is so most often)."""
+        names = self.rows.outside_channel
+        known = [] if names is None else [str(name) for name in names[self.rows.outside] if name]
+        return float(self.rows.outside.mean()), max(set(known), key=known.count) if known else ""
+
     @cached_property
     def step_s(self) -> float:
         """Seconds from row to row."""
@@ -119,7 +125,7 @@ class Chapter:
     def typical_stretch(self, seconds: float) -> slice:
         """A stretch of about `seconds` for the first picture: lively, its band easy to see, and covered as often as all rows are.
 
-        The largest mean band width over height of the picture, less a penalty for each per cent by which its coverage differs
+        The largest mean band width over height of the picture (a quarter is enough), less a penalty for each per cent by which its coverage differs
         from that of all rows, so that the picture flatters no model; power varies at least half as much as it does overall.
         The longest unbroken stretch where none is that long.
         """
@@ -144,7 +150,8 @@ class Chapter:
         missing = over(self.missed.astype(float)) / length
         overall = float(self.missed[self.scored].mean())
         lively = np.minimum(spread / (float(np.std(y[self.scored])) or 1.0), 0.5)
-        merit = over(upper - lower) / length / np.maximum(height, 1e-9) + lively - 5.0 * np.abs(missing - overall)
+        visible = np.minimum(over(upper - lower) / length / np.maximum(height, 1e-9), 0.25)
+        merit = visible + lively - 5.0 * np.abs(missing - overall)
         gaps = (~self.unbroken).astype(float)
         gaps_inside = over(gaps) - gaps[: len(merit)]  # the first row of a stretch may follow a gap
         whole = (over((~self.scored).astype(float)) < 0.5) & (gaps_inside < 0.5)

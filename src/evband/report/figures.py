@@ -10,7 +10,8 @@ from evband.report.svg import Array, Chart, nice_ticks, padded
 from evband.report.thinning import extreme_rows
 
 SCATTER_DOTS = 1500
-ANNOTATION_APART = 0.22  # of the picture's width
+SMALL = (400, 290)
+ANNOTATION_PX = 118  # between two annotations
 
 
 def stretch_picture(chapter: Chapter, rows: slice, width: int, height: int, css: str) -> str:
@@ -43,7 +44,8 @@ def _annotate(chart: Chart, time: Array, lower: Array, upper: Array, y: Array, m
     """Say at the top, with a line down to it, where the band is wide, where it is narrow, and what a miss is."""
     width = upper - lower
     beyond = np.where(missed, np.maximum(lower - y, y - upper), -np.inf)
-    edge = 0.07 * (time[-1] - time[0])
+    per_px = (time[-1] - time[0]) / (chart.right - chart.left)
+    edge = ANNOTATION_PX / 2 * per_px
     central = (time > time[0] + edge) & (time < time[-1] - edge)
     wanted = [
         (np.where(central, beyond, -np.inf), y, "a miss"),
@@ -52,9 +54,7 @@ def _annotate(chart: Chart, time: Array, lower: Array, upper: Array, y: Array, m
     ]
     taken: list[float] = []
     for merit, foot, text in wanted:
-        away = np.array(
-            [all(abs(t - other) > ANNOTATION_APART * (time[-1] - time[0]) for other in taken) for t in time]
-        )
+        away = np.array([all(abs(t - other) > ANNOTATION_PX * per_px for other in taken) for t in time])
         merit = np.where(away, merit, -np.inf)
         i = int(np.argmax(merit))
         if np.isfinite(merit[i]):
@@ -83,12 +83,12 @@ def drive_picture(chapter: Chapter, width: int = 1080, height: int = 320) -> str
 def scatter(chapter: Chapter) -> str:
     """Measured against mean, at most 1500 dots: the misses and an even pick of the rest."""
     which = np.flatnonzero(chapter.scored)
-    far = which[np.argsort(-np.abs(chapter.power - chapter.rows.mean)[which])[: SCATTER_DOTS // 5]]
+    far = which[np.argsort(-np.abs(chapter.power - chapter.rows.mean)[which])[: SCATTER_DOTS // 30]]
     even = which[:: max(1, len(which) // (SCATTER_DOTS - len(far)) + 1)]
     some = np.union1d(far, even)
     x, y = chapter.rows.mean[some], chapter.power[some]
     span = padded(np.concatenate([x, y]))
-    chart = Chart(360, 300, span, span)
+    chart = Chart(*SMALL, span, span)
     chart.y_axis(f"{chapter.word} power, kW")
     chart.x_axis("estimated mean, kW", nice_ticks(*span, 5))
     chart.line(np.array(span), np.array(span), "ideal")
@@ -103,7 +103,7 @@ def calibration_curve(chapter: Chapter) -> str:
     levels = np.linspace(0, 1, 101)
     rank = np.sort(np.abs(2 * chapter.pit - 1))
     observed = np.searchsorted(rank, levels, side="right") / len(rank)
-    chart = Chart(360, 300, (0.0, 1.0), (0.0, 1.0))
+    chart = Chart(*SMALL, (0.0, 1.0), (0.0, 1.0))
     ticks, texts = [0, 0.25, 0.5, 0.75, 1], ["0", "25 %", "50 %", "75 %", "100 %"]
     chart.y_axis("values found inside", ticks, texts)
     chart.x_axis("band asked for", ticks, texts)
@@ -118,7 +118,7 @@ def pit_histogram(chapter: Chapter, bins: int = 20) -> str:
     """Histogram of F(y): flat when the distribution is right, a U when too narrow, a hill when too wide."""
     edges = np.linspace(0, 1, bins + 1)
     share = np.histogram(chapter.pit, edges)[0] / len(chapter.pit) * bins
-    chart = Chart(360, 300, (0.0, 1.0), (0.0, max(2.0, float(share.max()) * 1.08)))
+    chart = Chart(*SMALL, (0.0, 1.0), (0.0, max(2.0, float(share.max()) * 1.08)))
     chart.y_axis("how often, 1 = as it should")
     chart.x_axis("rank in its own distribution", [0, 0.5, 1], ["lowest", "middle", "highest"])
     chart.bars(edges, share, "bar")
@@ -129,7 +129,7 @@ def pit_histogram(chapter: Chapter, bins: int = 20) -> str:
 def autocorrelation(chapter: Chapter) -> str:
     """How alike the error is to itself some seconds later."""
     lags, r = chapter.autocorrelation
-    chart = Chart(360, 300, (0.0, max(float(lags[-1]), chapter.step_s)), (min(-0.2, float(r.min()) - 0.05), 1.0))
+    chart = Chart(*SMALL, (0.0, max(float(lags[-1]), chapter.step_s)), (min(-0.2, float(r.min()) - 0.05), 1.0))
     chart.y_axis("correlation of the error")
     chart.x_axis("seconds later")
     chart.line(np.array(chart.x), np.zeros(2), "ideal")

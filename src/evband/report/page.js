@@ -2,7 +2,7 @@
 "use strict";
 (() => {
   const SERIES = ["power", "mean", "lower", "upper", "share", "speed"];
-  const UNKNOWN = -32768, BUCKETS = 500, GAP_S = 60;
+  const UNKNOWN = -32768, BUCKETS = 500, GAP_S = 60, LONG_S = 1200;
   const coarse = matchMedia("(pointer: coarse)").matches;
   const dark = matchMedia("(prefers-color-scheme: dark)");
 
@@ -50,8 +50,8 @@
       const first = Math.floor(from + b * size), last = Math.floor(from + (b + 1) * size);
       const best = [first, first, first, first];
       for (let i = first; i < last; i++) {
-        if (!(trip.power[i] >= trip.power[best[0]])) best[0] = i;
-        if (!(trip.power[i] <= trip.power[best[1]])) best[1] = i;
+        if (trip.power[i] < trip.power[best[0]] || Number.isNaN(trip.power[best[0]])) best[0] = i;
+        if (trip.power[i] > trip.power[best[1]] || Number.isNaN(trip.power[best[1]])) best[1] = i;
         if (trip.lower[i] < trip.lower[best[2]]) best[2] = i;
         if (trip.upper[i] > trip.upper[best[3]]) best[3] = i;
       }
@@ -129,8 +129,8 @@
       font: { family: getComputedStyle(document.body).fontFamily, size: 12.5, color: colour("--soft") },
       hoverlabel: { align: "left", bgcolor: colour("--raised"), bordercolor: colour("--soft"), font: { color: colour("--ink"), size: 12.5 } },
       xaxis: { ...axis, range: view, ...ticks(view), anchor: "y2", fixedrange: coarse, showspikes: false },
-      yaxis: { ...axis, domain: [0.3, 1], range: range(trip, view), fixedrange: true, title: { text: "battery power, kW", standoff: 6 }, zeroline: true, zerolinecolor: colour("--soft"), zerolinewidth: 1 },
-      yaxis2: { ...axis, domain: [0, 0.2], fixedrange: true, rangemode: "tozero", nticks: 3, title: { text: "km/h", standoff: 6 } },
+      yaxis: { ...axis, domain: [0.3, 1], range: range(trip, view), fixedrange: true, title: { text: "battery power, kW", standoff: 6, font: { size: 12.5 } }, zeroline: true, zerolinecolor: colour("--soft"), zerolinewidth: 1 },
+      yaxis2: { ...axis, domain: [0, 0.2], fixedrange: true, rangemode: "tozero", nticks: 3, title: { text: "km/h", standoff: 6, font: { size: 12.5 } } },
     };
   };
 
@@ -164,13 +164,14 @@
     whole() { return [0, Math.max(this.trip.time[this.trip.rows - 1], 1)]; }
     around(span) {
       if (!span) return this.whole();
-      const middle = (this.view[0] + this.view[1]) / 2;
+      const middle = Math.max((this.view[0] + this.view[1]) / 2, span / 2);
       return [middle - span / 2, middle + span / 2];
     }
     show(number) {
       this.number = number;
       this.select.value = String(number);
-      this.zoom(this.whole());
+      const [first, last] = this.whole();
+      this.zoom(last - first > LONG_S ? [first, first + 600] : [first, last]);
     }
     zoom(view) {
       const [first, last] = this.whole(), span = Math.min(Math.max(view[1] - view[0], 5), last - first);

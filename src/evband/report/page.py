@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from evband.trips import Trips
 
 STRETCH_ROWS = 150
+NOTICE_OUTSIDE = 0.05  # share of rows
 
 
 def write_report(path: str | Path, model: PowerModel, bands: Bands, scores: Scores, trips: Trips) -> None:
@@ -47,7 +48,11 @@ def html_page(chapters: Sequence[Chapter], title: str) -> str:
     if not single:
         body.append(_overview(chapters))
     for number, chapter in enumerate(chapters):
-        head = "" if single else f"<h2>{text(chapter.name)}</h2><p>{text(chapter.about)} {text(_headline(chapter))}</p>"
+        head = (
+            ""
+            if single
+            else f"<h2>{text(chapter.name)}</h2><p>{text(chapter.about)} {text(_headline(chapter))}</p>{_notice(chapter)}"
+        )
         inside = sections.whole(chapter, number, opened=single)
         body.append(f'<article id="chapter-{number}">{head}{inside}</article>')
     return (
@@ -69,23 +74,25 @@ def _first_screen(chapters: Sequence[Chapter], title: str) -> str:
     stretch = first.typical_stretch(STRETCH_ROWS * first.step_s)
     short = slice(stretch.start, stretch.start + (stretch.stop - stretch.start) * 2 // 5)
     inside = 1 - float(first.missed[stretch].mean())
+    narrow = ' <span class="for-narrow">Its first part is shown.</span>'
+    tiles = _tiles(first) + _notice(first) if len(chapters) == 1 else ""
     return (
         f'<header><p class="eyebrow">{text(title)}{badge}</p>'
         f"<h1>{words.of_ten(level)} {word} values should fall inside the band. <em>{percent(coverage)} did.</em></h1>"
-        f'<p class="intro">{_intro(first)}</p>{_tiles(first) if len(chapters) == 1 else ""}</header>'
-        f'<figure class="hero">{figures.stretch_picture(first, stretch, 1080, 350, "for-wide")}'
-        f"{figures.stretch_picture(first, short, 360, 300, 'for-narrow')}{sections.legend(word)}"
-        f"<figcaption>{_caption(first, stretch, inside)}</figcaption></figure>"
+        f'<p class="intro">{_intro(first)}</p></header>'
+        f'<figure class="hero">{figures.stretch_picture(first, stretch, 1080, 330, "for-wide")}'
+        f"{figures.stretch_picture(first, short, 360, 280, 'for-narrow')}{sections.legend(word)}"
+        f"<figcaption>{_caption(first, stretch, inside)}{narrow}</figcaption></figure>{tiles}"
     )
 
 
 def _intro(chapter: Chapter) -> str:
     """A band in plain words."""
     return text(
-        f"The model watches how the car moves and says what its battery gives or takes: a mean, and around it a band. "
-        f"The band says how sure it is: narrow where power follows from the motion, wide where it does not. "
-        f"At {100 * chapter.level:g} % it promises to hold {words.of_ten(chapter.level)} values, so about "
-        f"{_rest(chapter.level)} must lie outside: no misses would mean that the band is too wide."
+        "From how the car moves, the model says what its battery gives or takes: a mean, and a band that says how sure it is, narrow "
+        "where power follows from the motion and wide where it does not. "
+        f"A {100 * chapter.level:g} % band promises to hold {words.of_ten(chapter.level)} values; {_rest(chapter.level)} should lie "
+        "outside, or it would be too wide."
     )
 
 
@@ -99,7 +106,7 @@ def _caption(chapter: Chapter, stretch: slice, inside: float) -> str:
     driver = f" of {chapter.name}" if chapter.name else ""
     return text(
         f"{seconds:.0f} seconds{driver} from trip {chapter.rows.trip_id[stretch.start]}, {percent(inside)} of values inside: lively driving, "
-        "picked so that the band holds about as often as over all the trips. On a phone the first part of it is shown."
+        "picked so that the band holds about as often as over all the trips."
     )
 
 
@@ -118,6 +125,18 @@ def _tiles(chapter: Chapter) -> str:
         '<div class="tiles">'
         + "".join(f"<div><b>{value}</b><span>{text(what)}</span><p>{text(why)}</p></div>" for value, what, why in tiles)
         + "</div>"
+    )
+
+
+def _notice(chapter: Chapter) -> str:
+    """A warning where much of the driving is unlike the training trips."""
+    share, channel = chapter.outside_most()
+    if share < NOTICE_OUTSIDE:
+        return ""
+    which = f", most often {channel}" if channel else ""
+    return (
+        f'<p class="notice">{percent(share)} of the rows have an input outside the range it had in training{text(which)}. '
+        "There the model guesses, its doubt grows, and no calibration holds.</p>"
     )
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from evband.logs.quality import Quality
 from evband.report import figures, timeline, words
 from evband.report.card import model_card
 from evband.report.chapter import Chapter
@@ -46,8 +47,8 @@ def drive(chapter: Chapter, number: int) -> Html:
     )
     lead = Html(
         f"{text(chapter.word.capitalize())} power, the mean and the {100 * chapter.level:g} % band. Drag across the chart to zoom, "
-        "double-click to see the whole trip, or use the buttons. The darker shade is the scatter that the data itself has; the "
-        "lighter rim is what the members' disagreement adds to it."
+        "double-click to see the whole trip, or use the buttons. Blue is the scatter that the data itself has, the amber "
+        "rim what the members' disagreement adds to it."
     )
     return section("The drives", lead, body, f"drives-{number}")
 
@@ -161,15 +162,15 @@ def _outside(chapter: Chapter, row: int) -> str:
 
 
 def all_scores(chapter: Chapter, number: int, opened: bool) -> Html:
-    level = f"{100 * chapter.level:g} %"
+    level, s = f"{100 * chapter.level:g} %", chapter.scores
     rows = [
-        (label, form(value), sentence.format(word=chapter.word, level=level))
+        f"<dt>{text(label)}</dt><dd class=num>{text(form(s[key]))}</dd><dd>{text(sentence.format(word=chapter.word, level=level))}</dd>"
         for key, label, form, sentence in words.SCORES
-        if (value := chapter.scores[key]) is not None
+        if s[key] is not None
     ]
-    s = chapter.scores
-    lead = f"Over {count(s['n'])} rows of {_trips(s['trips'])}, warm-up left out. Energy from the battery is positive, regeneration negative."
-    return fold("Every score, in a sentence", lead, table(("score", "value", "what it says"), rows, (1,)), f"scores-{number}", opened)  # fmt: skip
+    lead = f"Over {count(s['n'])} rows of {_trips(s['trips'])}, warm-up left out. Power from the battery is positive, regeneration negative."
+    body = f'<dl class="scores">{"".join(rows)}</dl>'
+    return fold("Every score, in a sentence", lead, body, f"scores-{number}", opened)
 
 
 def quality(chapter: Chapter, number: int, opened: bool) -> Html:
@@ -179,7 +180,7 @@ def quality(chapter: Chapter, number: int, opened: bool) -> Html:
     rows: list[tuple[object, ...]] = []
     for trip in chapter.trips:
         report = trip.report
-        found = [f.text for f in report.findings] + list(report.notes) if report else []
+        found = _findings(report) if report else []
         source = f"{report.format} {Path(report.source).name}".strip() if report else ""
         what = Html("<br>".join(text(line) for line in found)) if found else "nothing found"
         rows.append((trip.trip_id, f"{trip.duration_s / 60:.0f} min", _km(trip.distance_km), source, what))
@@ -188,6 +189,16 @@ def quality(chapter: Chapter, number: int, opened: bool) -> Html:
         lead += f" {SHOWN_TRIPS} of {len(chapter.trips)} trips are shown, those with findings first."
     body = table(("trip", "lasts", "distance", "read as", "found"), rows, (1, 2), (3,))
     return fold("The data's quality", lead, body, f"quality-{number}", opened)
+
+
+def _findings(report: Quality) -> list[str]:
+    """Findings and notes, a line each; gaps, which a lost link leaves in every channel, in one."""
+    gaps = report.of("gap")
+    lines = [f"{f.channel + ': ' if f.channel else ''}{f.text}; {f.action}" for f in report.findings if f.kind != "gap"]
+    if gaps:
+        longest = max(gaps, key=lambda f: f.end_s - f.start_s)
+        lines.append(longest.text + (f", in {len(gaps)} channels" if len(gaps) > 1 else ""))
+    return [*lines, *report.notes]
 
 
 def about_model(chapter: Chapter, number: int, opened: bool) -> Html:

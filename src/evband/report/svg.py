@@ -49,7 +49,7 @@ class Chart:
         y: Range,
         *,
         left: int = 58,
-        right: int = 12,
+        right: int = 26,
         top: int = 10,
         bottom: int = 42,
     ) -> None:

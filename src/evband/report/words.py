@@ -71,14 +71,18 @@ REGIMES = {
     "motorway": "over 90 km/h",
 }
 
+TELLING = 0.12  # an honest interval wider than this says little
+
 
 def verdict(coverage: float, interval: list[float] | None, level: float) -> str:
     """Whether the band keeps its promise, judged by the honest interval."""
     if interval is None:
         return "There is too little driving here to say how sure that share is."
     low, high = interval
-    if low <= level <= high:
-        return f"The band keeps its promise: on more trips like these, coverage would lie in {span(interval)}, and {100 * level:g} % is in there."
     if high < level:
         return f"The band is too narrow here: on more trips like these, coverage would lie in {span(interval)}, short of {100 * level:g} %."
-    return f"The band is wider than it need be here: on more trips like these, coverage would lie in {span(interval)}, above {100 * level:g} %."
+    if low > level:
+        return f"The band is wider than it need be here: on more trips like these, coverage would lie in {span(interval)}, above {100 * level:g} %."
+    if high - low > TELLING:
+        return f"Nothing speaks against {100 * level:g} %, but these trips tell little: on more of them coverage could be anywhere in {span(interval)}."
+    return f"The band keeps its promise: on more trips like these, coverage would lie in {span(interval)}, and {100 * level:g} % is in there."
