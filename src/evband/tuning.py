@@ -22,7 +22,7 @@ from evband.network.predict import Prediction, predict
 from evband.settings import Settings
 from evband.training.loop import Trainer, run
 
-BETAS = (0.0, 0.5, 1.0)
+BETAS = (0.5, 1.0)
 TEMPERATURES = (1.0, 10.0)
 
 

@@ -1,0 +1,276 @@
+"""All five folds of every real log: our methods, trained where a GPU is, scored trip by trip.
+
+    python benchmarks/folds.py prepare --data DIR            # signals of every task as arrays -> .bench/folds/
+    PYTHONPATH=src python benchmarks/folds.py train --out O  # on a GPU machine with torch, numpy, scipy and numba only
+    python benchmarks/folds.py score --data DIR --trained O  # fitted models -> .bench/models/, rows -> results/folds.csv
+
+Settings are chosen on inner folds of each outer fold's training trips (`evband.tuning`); the test trips of a fold are
+predicted once, at the end. Weights are rounded to half precision before anything is scored, so that they travel.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from evband.bands import Bands, GaussianMixture, Mixture, QuantileSet, StudentMixture
+from evband.calibration import fit_stretch
+from evband.features import FeatureMap
+from evband.job import Job, assign_folds, members_of, train
+from evband.network.anchors import BOOTSTRAP, DROPOUT, stream
+from evband.network.architecture import Architecture
+from evband.network.predict import predict
+from evband.settings import Settings
+from evband.training.loop import Data, Trainer, run
+from evband.tuning import tune
+
+HERE = Path(".bench/folds")
+WARMUP_S = 30.0
+NAMES = ("i3_torque", "i3_motion", "tesla_road", "tesla_dyno", "e208")
+EXTRA = ("gaussian-anchor", "quantile-anchor", "t-dropout", "quantile-dropout")
+Arrays = dict[str, np.ndarray]
+
+
+@dataclass(frozen=True)
+class Fold:
+    """One outer fold of a task: its training job (with or without hinges) and its test rows."""
+
+    name: str
+    number: int
+    settings: Settings
+    jobs: dict[bool, Job]
+    maps: dict[bool, FeatureMap]
+    arrays: Arrays
+    signals: Arrays
+
+    def rows(self, test: bool) -> np.ndarray:
+        wanted = np.flatnonzero((self.arrays["fold"] == self.number) == test)
+        return np.isin(self.arrays["trip"], wanted)
+
+
+def load_fold(name: str, number: int, **chosen: Any) -> Fold:
+    with np.load(HERE / f"{name}.npz", allow_pickle=False) as file:
+        arrays = {k: file[k] for k in file.files}
+    signals = {k.removeprefix("signal."): v for k, v in arrays.items() if k.startswith("signal.")}
+    hz = float(arrays["hz"])
+    fold = Fold(name, number, Settings(hz=hz, features=",".join(arrays["channels"]), **chosen), {}, {}, arrays, signals)
+    rows = fold.rows(test=False)
+    trips, trip = np.unique(arrays["trip"][rows], return_inverse=True)
+    inner = assign_folds(np.bincount(trip), arrays["group"][trips])
+    for hinges in (True, False):
+        features = FeatureMap(channels=tuple(map(str, arrays["channels"])), hz=hz, edges=True, products=True)
+        known = rows & np.isfinite(arrays["y"]) & np.all([np.isfinite(s) for s in signals.values()], axis=0)
+        features._learn({c: s[known] for c, s in signals.items()}, arrays["y"][known], hinges)
+        x, r, _ = features.arrays({c: s[rows] for c, s in signals.items()})
+        y = (arrays["y"][rows] - features.y_mean) / features.y_std
+        fold.jobs[hinges] = Job(Data(x, r, y, arrays["start"][rows], trip), inner)
+        fold.maps[hinges] = features
+    return fold
+
+
+def mixture_of(
+    arch: Architecture,
+    features: FeatureMap,
+    theta: torch.Tensor,
+    x: np.ndarray,
+    r: np.ndarray,
+    start: np.ndarray,
+    rate: float,
+    seed: int,
+) -> Mixture:
+    generators = [stream(seed, p, DROPOUT, 0) for p in range(len(theta))] if rate else None
+    said = predict(arch, theta, x, r, start, rate, generators)
+    mean, std = features.y_mean, features.y_std
+    if said.quantiles is not None:
+        return QuantileSet(mean + std * said.quantiles, np.array(arch.levels))
+    assert said.scale is not None
+    mu, s = (mean + std * said.mu).astype(np.float32), (std * said.scale).astype(np.float32)
+    return GaussianMixture(mu, s) if said.nu is None else StudentMixture(mu, s, said.nu)
+
+
+def bands_of(fold: Fold, settings: Settings, theta: torch.Tensor, rows: np.ndarray) -> Bands:
+    """Uncalibrated bands of some rows."""
+    features, a = fold.maps[settings.hinges], fold.arrays
+    arch = settings.architecture(len(features.input_names), len(features.road_names))
+    x, r, which = features.arrays({c: s[rows] for c, s in fold.signals.items()})
+    start = a["start"][rows]
+    index = np.arange(len(start))
+    since = (index - np.maximum.accumulate(np.where(start, index, 0))) / settings.hz
+    members = mixture_of(arch, features, theta, x, r, start, settings.dropout_rate, settings.seed)
+    return Bands(
+        trip_id=a["trip"][rows].astype(str), time_s=index / settings.hz, members=members, warmup=since < WARMUP_S,
+        outside=which.any(1), power_kw=a["y"][rows], speed_kmh=fold.signals["speed_kmh"][rows],
+        acceleration_ms2=fold.signals["acceleration_ms2"][rows], hz=settings.hz,
+    )  # fmt: skip
+
+
+def score(fold: Fold, label: str, settings: Settings, theta: torch.Tensor) -> list[dict[str, Any]]:
+    """Calibrate on training trips that members left out, then score each test trip: sums over its rows after warm-up."""
+    job, everything = fold.jobs[settings.hinges], fold.rows(test=False)
+    plan = members_of(job, settings)
+    trips = np.unique(fold.arrays["trip"][everything])
+    parts = []
+    for inner in range(job.folds):
+        held = np.flatnonzero(job.fold == inner)
+        never = [n for n, m in enumerate(plan) if not np.isin(held, m.train).any()]
+        rows = np.isin(fold.arrays["trip"], trips[held])
+        parts.append(bands_of(fold, settings, passes(theta[never], settings), rows))
+    stretch = fit_stretch(Bands.concat(parts))
+    speaking = passes(theta[:1], settings) if settings.kind == "dropout" else theta
+    bands = bands_of(fold, settings, speaking, fold.rows(test=True)).stretched(stretch)
+    return [
+        {"task": fold.name, "model": label, "fold": fold.number, "stretch": stretch, **row} for row in trip_rows(bands)
+    ]
+
+
+def passes(theta: torch.Tensor, settings: Settings) -> torch.Tensor:
+    if settings.kind != "dropout":
+        return theta
+    return theta.repeat_interleave(-(-settings.members // len(theta)), 0)
+
+
+def trip_rows(bands: Bands) -> Iterator[dict[str, Any]]:
+    """Sums over the scored rows of each trip, so that any two models can be compared trip by trip."""
+    assert bands.power_kw is not None
+    bands = bands.rows(np.isfinite(bands.power_kw) & ~bands.warmup)
+    y = bands.power_kw
+    lower, upper = bands.interval(0.9)
+    columns = {
+        "sse": (bands.mean - y) ** 2, "sae": np.abs(bands.mean - y), "crps": bands.crps(y), "log_score": -bands.logpdf(y),
+        "covered": (y >= lower) & (y <= upper), "width": upper - lower,
+        "aleatoric2": bands.aleatoric**2, "epistemic2": bands.epistemic**2,
+        "interval_score": upper - lower + 20 * (np.maximum(lower - y, 0) + np.maximum(y - upper, 0)),
+    }  # fmt: skip
+    for trip in dict.fromkeys(bands.trip_id.tolist()):
+        own = bands.trip_id == trip
+        yield {"trip_id": trip, "n": int(own.sum())} | {k: float(v[own].sum()) for k, v in columns.items()}
+
+
+def fit_main(fold: Fold, device: str) -> tuple[Settings, dict[str, torch.Tensor], list[dict[str, Any]]]:
+    """Tune, then train t-anchor, its plain ensemble and its trip bootstrap side by side as one stack."""
+    choice = tune(fold.jobs, fold.settings, device)
+    settings, job = choice.settings, fold.jobs[choice.settings.hinges]
+    base = members_of(job, settings)
+    members = base + [replace(m, temperature=0.0) for m in base] + base
+    trainer = Trainer(job.architecture(settings), job.data, members, settings.training(), device)
+    weight = np.ones((len(members), len(job.fold)))
+    lengths = np.bincount(job.data.trip)
+    for m, member in enumerate(base):
+        drawn = stream(settings.seed, member.number, BOOTSTRAP).exponential(size=len(job.fold))
+        weight[2 * len(base) + m] = drawn / np.average(drawn[member.train], weights=lengths[member.train])
+    trainer.terms = replace(trainer.terms, trip_weight=torch.tensor(weight, dtype=torch.float32, device=device))
+    theta = run(trainer)
+    names = ("t-anchor", "t-ensemble", "t-anchor trips")
+    return settings, dict(zip(names, theta.split(len(base)), strict=True)), choice.tried
+
+
+def work(item: tuple[str, int, str, str, str, float, dict[str, int]]) -> str:
+    """One (task, fold, stage) in a process of its own."""
+    name, number, stage, device, out, deadline, chosen = item
+    target = Path(out) / f"{name}_{number}_{stage}"
+    if time.time() > deadline:
+        return f"{target.name}: out of time"
+    began = time.time()
+    torch.set_num_threads(2)
+    fold = load_fold(name, number, **chosen)
+    half = lambda t: t.half().float().to(device)  # noqa: E731
+    if stage == "main":
+        settings, thetas, tried = fit_main(fold, device)
+        trained = time.time() - began
+        rows = [
+            r
+            for k, t in thetas.items()
+            for r in score(
+                fold, k, replace(settings, method="t-ensemble" if k == "t-ensemble" else "t-anchor"), half(t)
+            )
+        ]
+        np.save(target.with_suffix(".npy"), thetas["t-anchor"].half().numpy())
+        result: dict[str, Any] = {"settings": settings.to_dict(), "tried": tried, "seconds": trained}
+    else:
+        main = json.loads((Path(out) / f"{name}_{number}_main.json").read_text())
+        base = Settings(**main["settings"])
+        rows, result = [], {}
+        for method in EXTRA:
+            if time.time() > deadline:
+                break
+            settings = replace(base, method=method)
+            theta, summary = train(fold.jobs[base.hinges], settings, device)
+            rows += score(fold, method, settings, half(theta))
+            result[method] = summary["held_out_log_score"]
+    target.with_suffix(".json").write_text(json.dumps(result | {"rows": rows}))
+    return f"{target.name}: {time.time() - began:.0f} s"
+
+
+def train_all(args: argparse.Namespace) -> None:
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    scratch = Path(args.out) / "parts"
+    scratch.mkdir(parents=True, exist_ok=True)
+    deadline = time.time() + args.seconds
+    chosen = {k: v for k, v in (("members", args.members), ("epochs", args.epochs)) if v}
+    warm = StudentMixture(np.zeros((2, 4)), np.ones((2, 4)), np.array([3.0, 4.0]))  # compile once, before the processes
+    warm.crps(np.zeros(4)), warm.quantile(0.9)
+    todo = [
+        (name, n)
+        for n in args.folds
+        for name in ("tesla_road", "i3_torque", "i3_motion", "tesla_dyno", "e208")
+        if name in args.tasks
+    ]
+    with multiprocessing.get_context("spawn").Pool(args.processes) as pool:
+        for stage in args.stages:
+            items = [(name, n, stage, device, str(scratch), deadline, chosen) for name, n in todo]
+            for line in pool.imap_unordered(work, items):
+                print(line, flush=True)
+    pack(scratch, Path(args.out))
+
+
+def pack(scratch: Path, out: Path) -> None:
+    """One json of all rows, one npz of weights a task."""
+    results = {p.stem: json.loads(p.read_text()) for p in sorted(scratch.glob("*.json"))}
+    (out / "folds.json").write_text(json.dumps(results))
+    for name in NAMES:
+        weights = {p.stem.split("_")[-2]: np.load(p) for p in sorted(scratch.glob(f"{name}_*_main.npy"))}
+        if weights:
+            np.savez(out / f"{name}.npz", **weights)
+    for path in scratch.iterdir():
+        path.unlink()
+    scratch.rmdir()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    prepare = verbs.add_parser("prepare")
+    prepare.add_argument("--data", type=Path, required=True)
+    training = verbs.add_parser("train")
+    training.add_argument("--out", default=os.environ.get("OUT", ".bench/trained"))
+    training.add_argument("--tasks", nargs="+", default=NAMES)
+    training.add_argument("--folds", nargs="+", type=int, default=[0, 1, 2, 3, 4])
+    training.add_argument("--stages", nargs="+", default=["main", "extra"])
+    training.add_argument("--members", type=int, help="fewer than 30, for a quick look")
+    training.add_argument("--epochs", type=int, help="fewer than the default, for a quick look")
+    training.add_argument("--processes", type=int, default=4)
+    training.add_argument("--seconds", type=float, default=36000.0)
+    scoring = verbs.add_parser("score")
+    scoring.add_argument("--data", type=Path, required=True)
+    scoring.add_argument("--trained", type=Path, required=True)
+    args = parser.parse_args()
+    if args.verb == "train":
+        train_all(args)
+    else:
+        import fold_models  # needs tables, which a GPU machine may not have
+
+        fold_models.prepare(args.data, HERE) if args.verb == "prepare" else fold_models.score(args.data, args.trained)
+
+
+if __name__ == "__main__":
+    main()
