@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import polars as pl
 
@@ -9,7 +11,7 @@ from evband.model import PowerModel
 from evband.trips import Trip, Trips
 
 
-def made_up_trip(name: str, seconds: int = 400, seed: int = 0, heater_kw: float = 0.0) -> Trip:
+def made_up_trip(name: str, seconds: int = 400, seed: int = 0, heater_kw: float = 0.0, torque: bool = False) -> Trip:
     """1 Hz: speed wanders, the road climbs and falls, power by physics + a trip effect + correlated noise."""
     rng = np.random.default_rng(seed)
     t = np.arange(seconds + 1.0)
@@ -22,18 +24,19 @@ def made_up_trip(name: str, seconds: int = 400, seed: int = 0, heater_kw: float 
     v, a = speed / 3.6, np.gradient(speed) / 3.6
     noise = np.convolve(rng.normal(size=len(t) + 20), np.ones(21) / 21, mode="valid") * 2
     power = 1.6 * a * v + 0.15 * v + 0.0004 * v**3 + 16 * v * slope + 0.5 + heater_kw + noise
-    table = pl.DataFrame(
-        {"time_s": t, "speed_kmh": speed, "elevation_m": elevation, "ambient_temp_c": ambient, "power_kw": power}
-    )
-    return Trip(name, table)
+    table = {"time_s": t, "speed_kmh": speed, "elevation_m": elevation, "ambient_temp_c": ambient, "power_kw": power}
+    if torque:
+        table["motor_torque_nm"] = 100 * a + 30
+    return Trip(name, pl.DataFrame(table))
 
 
-def made_up_trips(count: int = 12, seconds: int = 400) -> Trips:
+def made_up_trips(count: int = 12, seconds: int = 400, torque: bool = False) -> Trips:
     heater = np.random.default_rng(99).normal(0, 0.5, count)
-    return Trips(made_up_trip(f"trip{i}", seconds + 10 * i, i, float(heater[i])) for i in range(count))
+    return Trips(made_up_trip(f"trip{i}", seconds + 10 * i, i, float(heater[i]), torque) for i in range(count))
 
 
+@functools.cache
 def small_model(**settings) -> PowerModel:
-    """Seconds to fit; members enough for every trip to be left out by some."""
+    """Seconds to fit, once a test process; members enough for every trip to be left out by some."""
     chosen = {"members": 5, "epochs": 3, "hidden": 8, "window": 64, "burn_in": 8, "device": "cpu"} | settings
-    return PowerModel(**chosen).fit(made_up_trips())
+    return PowerModel(**chosen).fit(made_up_trips(torque=chosen.get("features") == "torque"))

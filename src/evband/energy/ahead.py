@@ -14,7 +14,7 @@ from evband.energy.so_far import SoFar
 
 Array = NDArray[np.float64]
 FARTHEST_KM = 2000.0
-SURE = 0.02  # the way is followed until the chance to get that far is this small
+SURE = 0.04  # the way is followed until the chance to get that far is this small
 
 
 @dataclass(frozen=True, eq=False)

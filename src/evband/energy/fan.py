@@ -51,7 +51,7 @@ def _png(plan: Range, km: Any, lines: dict[float, Any], title: str, path: Path) 
     axes.axhline(plan.reserve_soc, color="#b3261e", ls="--", label="reserve")
     axes.axvline(plan.route_km, color="#444", lw=1, label="route ends")
     axes.set(xlabel="distance, km", ylabel="state of charge, %", title=title, xlim=(0, km[-1]))
-    axes.set_ylim(max(min(0.0, float(lines[0.05].min())), -20.0), min(100.0, plan.soc + 5.0))
+    axes.set_ylim(max(min(0.0, float(lines[0.5 - BANDS[0][0] / 2].min())), -20.0), min(100.0, plan.soc + 5.0))
     axes.legend(loc="best", frameon=False)
     figure.savefig(path, dpi=150, format="png")
 

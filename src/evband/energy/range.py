@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from scipy.special import stdtrit
 
 from evband.channels import EDGES
 from evband.energy.ahead import FARTHEST_KM, Ahead, long_enough
@@ -33,7 +32,7 @@ class Range:
     soc: float
     reserve_soc: float
     capacity_kwh: float
-    route_km: float
+    route: Ahead
     way: Ahead
     past: SoFar
     notes: tuple[str, ...] = ()
@@ -44,14 +43,14 @@ class Range:
         return (self.soc - self.reserve_soc) / 100.0 * self.capacity_kwh
 
     @property
-    def _arrival(self) -> int:
-        return min(int(np.searchsorted(self.way.km, self.route_km - 1e-6)), len(self.way.km) - 1)
+    def route_km(self) -> float:
+        return float(self.route.km[-1])
 
     @property
     def arrival_probability(self) -> float:
         if self.battery_kwh <= 0:
             return 0.0
-        return float(self.way.chances(self.battery_kwh, self.past)[self._arrival])
+        return float(self.route.chances(self.battery_kwh, self.past)[-1])
 
     def distance_km(self, p: float) -> float:
         """Quantile of the distance at which the battery is down to its reserve."""
@@ -59,8 +58,7 @@ class Range:
 
     def energy_kwh(self, p: float) -> float:
         """Quantile of the energy to the route's end."""
-        mean, scale = self.way.energy(self.past)
-        return float(mean[self._arrival] + stdtrit(self.way.errors.dof, p) * scale[self._arrival])
+        return float(self.route.quantiles(self.past, p)[-1])
 
     def soc_at_arrival(self, p: float) -> float:
         """Quantile of the charge left at the route's end, in percent; 0 where it does not get there."""
@@ -121,11 +119,11 @@ def plan(
             f"{first.outside.mean():.0%} of the route leaves what the model has seen ({', '.join(which)}): bands are widened there, "
             "and nobody has measured whether by enough"
         )
-    if whole.km[-1] >= FARTHEST_KM:
+    if whole.reach(battery, past, (0.95,))[0] >= FARTHEST_KM:
         notes.append(f"the search stopped at {FARTHEST_KM:g} km")
     if so_far is not None and not np.isfinite(drive.power_kw[:rows]).any():
         notes.append("the drive so far has no measured power, so it narrows nothing")
-    return Range(soc, reserve_soc, capacity_kwh, float(ahead.km[-1]), whole, past, tuple(notes))
+    return Range(soc, reserve_soc, capacity_kwh, ahead, whole, past, tuple(notes))
 
 
 def what_ifs(model: PowerModel, soc: float, capacity_kwh: float, route: Any, **options: Any) -> dict[str, Range | str]:

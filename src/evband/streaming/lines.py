@@ -79,6 +79,7 @@ class LineStream:
         self.range: dict[str, float] | None = None
         self._looked = -math.inf
         self.shown: dict[str, Any] = dict(NOTHING)
+        self.band_s: float | None = None  # end of the bin that the shown band is of
         self._bins.reset()
         self._stream.reset()
         if self._past is not None:
@@ -133,6 +134,7 @@ class LineStream:
             mean, lower, upper = self._online.band(band.mean_kw, band.lower_kw, band.upper_kw)
             self._online.observe(power)
             shown |= {"mean_kw": mean, "lower_kw": lower, "upper_kw": upper}
+        self.band_s = row.time_s
         self.shown = shown | {"energy_kwh": self._energy(), "range_km": self._range(row.time_s)}
 
     def _count(self, speed: float, mean: float, aleatoric: float, outside: bool, power: float | None) -> None:
@@ -205,7 +207,20 @@ class LineStream:
             raise SettingsError(f"The saved state of the stream is damaged ({problem}); start without it.") from None
 
 
-_STATE = ("lines", "time", "trip", "km", "seconds", "mean_kwh", "measured_kwh", "size", "soc", "range", "shown")
+_STATE = (
+    "lines",
+    "time",
+    "trip",
+    "km",
+    "seconds",
+    "mean_kwh",
+    "measured_kwh",
+    "size",
+    "soc",
+    "range",
+    "shown",
+    "band_s",
+)
 
 
 def readings(sample: Mapping[str, Any]) -> dict[str, float]:

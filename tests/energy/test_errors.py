@@ -1,0 +1,183 @@
+"""The error model: variance at every horizon, against arch, block resampling and drives whose truth is known."""
+
+import json
+
+import numpy as np
+import pytest
+from arch.bootstrap import MovingBlockBootstrap
+from arch.covariance.kernel import Bartlett
+from scipy.signal import lfilter
+
+from evband.energy import Drive, ErrorModel, SoFar, fit_errors, stretch_energy
+from evband.energy.errors import phi, windows
+from evband.errors import ArtifactError, TripsError
+
+
+def drive(error, name="trip", noise=None, members=None, speed=60.0):
+    """Predicted 10 kW everywhere, measured 10 kW + error."""
+    n = len(error)
+    return Drive(
+        name, 1.0, np.full(n, 10.0), np.full((2, n), 10.0) if members is None else members,
+        np.ones(n) if noise is None else noise, np.zeros(n, bool), np.full(n, speed), 10.0 + error,
+    )  # fmt: skip
+
+
+def errors_of_drives(rng, count, tau=0.5, slow=0.8, length=80.0, fast=20.0, seconds=1200, bias=0.2):
+    rho = np.exp(-1.0 / length)
+    out = []
+    for _ in range(count):
+        n = int(seconds * rng.uniform(0.7, 1.3))
+        u = lfilter([np.sqrt(1 - rho**2)], [1, -rho], rng.normal(size=n + 1000))[1000:] * slow
+        out.append(bias + tau * rng.normal() + u + np.sqrt(fast) * rng.normal(size=n))
+    return out
+
+
+def test_variance_at_a_horizon_is_the_newey_west_long_run_variance():
+    rng = np.random.default_rng(0)
+    error = lfilter([1.0], [1.0, -0.9], rng.normal(size=40_000))
+    for rows in (20, 80):
+        ours = rows * np.mean(windows(drive(error), rows).error ** 2)
+        oracle = float(Bartlett(error[:, None], bandwidth=rows - 1, center=False).cov.long_run.squeeze())
+        assert ours == pytest.approx(oracle, rel=0.02)
+
+
+def test_variance_of_a_sum_agrees_with_block_resampling():
+    rng = np.random.default_rng(1)
+    rho = np.exp(-1 / 20.0)
+    error = lfilter([np.sqrt(1 - rho**2)], [1, -rho], rng.normal(size=6000))
+    model = ErrorModel(0.0, 0.0, 1.0, 20.0, 0.0, 0.0, 1.0, 1.0, 100)
+    sums = MovingBlockBootstrap(200, error, seed=1).apply(np.mean, 400)
+    assert np.sqrt(model.of_mean(6000.0)) == pytest.approx(float(np.std(sums)), rel=0.15)
+
+
+def test_phi_is_the_variance_of_a_mean():
+    lag = np.abs(np.subtract.outer(np.arange(500), np.arange(500)))
+    assert phi(500 / 60.0) == pytest.approx(np.exp(-lag / 60.0).mean(), rel=1e-3)
+    assert phi(0.0) == pytest.approx(1.0, rel=1e-3)
+    assert phi(1e6) == pytest.approx(2e-6, rel=1e-3)
+
+
+def test_parts_are_found():
+    rng = np.random.default_rng(2)
+    model = fit_errors([drive(e) for e in errors_of_drives(rng, 300)])
+    truth = ErrorModel(0.2, 0.25, 0.64, 80.0, 20.0, 0.0, 1.0, 1.0, 300)
+    assert model.bias == pytest.approx(0.2, abs=0.1)
+    assert model.tau2 == pytest.approx(0.25, abs=0.08)
+    assert model.long_run_variance == pytest.approx(truth.long_run_variance, rel=0.5)
+    for seconds in (60.0, 300.0, 1200.0):
+        assert model.of_mean(seconds) == pytest.approx(truth.of_mean(seconds), rel=0.2)
+
+
+def test_without_a_slow_error_it_is_the_formula_of_the_method():
+    rng = np.random.default_rng(3)
+    error = errors_of_drives(rng, 200, tau=0.4, slow=0.0, fast=30.0, bias=0.0)
+    model = fit_errors([drive(e) for e in error])
+    means = np.array([e.mean() for e in error])
+    seconds = np.array([len(e) for e in error])
+    assert model.tau2 == pytest.approx(means.var(ddof=1) - np.mean(30.0 / seconds), abs=0.02)
+    assert model.of_mean(900.0) == pytest.approx(0.16 + 30.0 / 900, rel=0.25)
+
+
+def test_bands_cover_new_trips_and_stretches_where_independent_summing_does_not():
+    rng = np.random.default_rng(4)
+    covered = {"trip": [], "stretch": [], "independent": []}
+    for _ in range(20):
+        error = errors_of_drives(rng, 30, seconds=600)
+        model = fit_errors([drive(e) for e in error[:20]])
+        for e in error[20:]:
+            d = drive(e)
+            for name, which in (("trip", slice(0, len(d))), ("stretch", slice(100, 300))):
+                band = stretch_energy(d, which, model)
+                lower, upper = band.interval(0.9)
+                covered[name].append(lower <= band.energy_kwh <= upper)
+            half = 1.645 * np.std(e) * np.sqrt(len(e)) / 3600
+            covered["independent"].append(abs(e.sum() / 3600) <= half)
+    assert 0.85 <= np.mean(covered["trip"]) <= 0.95
+    assert 0.85 <= np.mean(covered["stretch"]) <= 0.95
+    assert np.mean(covered["independent"]) < 0.5
+
+
+def test_errors_that_grow_with_the_noise_are_given_room_where_it_is_noisy():
+    rng = np.random.default_rng(5)
+    drives = []
+    for i in range(60):
+        size = 0.2 if i % 2 else 1.8
+        drives.append(drive(np.sqrt(size) * (0.5 * rng.normal() + 3 * rng.normal(size=900)), noise=np.full(900, size)))
+    model = fit_errors(drives)
+    assert model.share >= 0.75
+    calm, rough = (stretch_energy(d, slice(0, 900), model).scale_kwh for d in (drives[1], drives[0]))
+    assert rough > 2 * calm
+
+
+def test_members_that_disagree_widen_the_band():
+    error = np.random.default_rng(6).normal(size=600)
+    model = ErrorModel(0.0, 0.1, 0.0, 20.0, 5.0, 0.0, 1.0, 1.0, 20)
+    apart = np.array([np.full(600, 9.0), np.full(600, 11.0)])
+    alone, together = (
+        stretch_energy(drive(error), slice(0, 600), model),
+        stretch_energy(drive(error, members=apart), slice(0, 600), model),
+    )
+    assert together.scale_kwh**2 - alone.scale_kwh**2 == pytest.approx((1.0 * 600 / 3600) ** 2)
+
+
+def test_conditioning_equals_the_dense_gaussian_formula():
+    model = ErrorModel(0.1, 0.3, 0.5, 60.0, 10.0, 0.0, 1.0, 1.0, 1_000_000)
+    rng = np.random.default_rng(7)
+    blocks, ahead = 12, 30
+    z = rng.normal(size=blocks)
+    past = SoFar(model)
+    for value in z:
+        past.block(value + model.bias, 1.0, 10.0)
+    lag = 10.0 * np.abs(np.subtract.outer(np.arange(blocks), np.arange(blocks)))
+    cov = model.trip_effect + model.slow * np.exp(-lag / 60.0) + np.eye(blocks)  # fast noise of 10 s: 10 / 10
+    t = (np.arange(ahead * 100) + 0.5) / 100 * 10.0  # seconds after the last block
+    cross = model.trip_effect + model.slow * np.exp(-(t[:, None] + 10.0 * np.arange(blocks)[::-1]) / 60.0).mean(0)
+    shift, variance = past.ahead(ahead * 10.0)
+    own = model.of_mean(ahead * 10.0)
+    assert shift == pytest.approx(model.bias + cross @ np.linalg.solve(cov, z), rel=1e-6, abs=1e-6)
+    assert variance == pytest.approx(own - cross @ np.linalg.solve(cov, cross), rel=1e-3)
+
+
+def test_the_drive_so_far_narrows_the_rest_at_the_same_coverage():
+    rng = np.random.default_rng(8)
+    error = errors_of_drives(rng, 260, tau=0.8, seconds=900)
+    model = fit_errors([drive(e) for e in error[:60]])
+    covered, width = [], []
+    for e in error[60:]:
+        d = drive(e)
+        bands = [stretch_energy(d, slice(len(d) // 2, len(d)), model, so_far) for so_far in (False, True)]
+        covered.append([abs(b.energy_kwh - b.mean_kwh) <= b.interval(0.9)[1] - b.mean_kwh for b in bands])
+        width.append([b.scale_kwh for b in bands])
+    assert np.all(np.abs(np.mean(covered, axis=0) - 0.9) < 0.06)
+    assert np.mean([w[1] for w in width]) < 0.75 * np.mean([w[0] for w in width])
+
+
+def test_a_gap_lets_the_slow_error_fade_but_not_the_trip_effect():
+    past = SoFar(ErrorModel(0.0, 0.3, 0.5, 60.0, 10.0, 0.0, 1.0, 1.0, 30))
+    for _ in range(30):
+        past.add(2.0, 1.0, 1.0)
+    b, u, uu = past.b, past.u, past.uu
+    past.add(float("nan"), 1.0, 3600.0)
+    assert past.b == b
+    assert abs(past.u) < 1e-6 < abs(u)
+    assert past.uu == pytest.approx(0.5)
+    assert uu < 0.5
+    again = SoFar(past.errors)
+    again.restore(json.loads(json.dumps(past.to_dict())))
+    assert again.ahead(100.0) == past.ahead(100.0)
+
+
+def test_too_few_trips_and_unmeasured_ones_are_refused():
+    error = np.random.default_rng(9).normal(size=300)
+    with pytest.raises(TripsError, match="at least 3 trips"):
+        fit_errors([drive(error), drive(error), drive(np.full(300, np.nan))])
+
+
+@pytest.mark.parametrize(
+    "change", [{"tau2": -1.0}, {"noise": 0.0}, {"bias": float("nan")}, {"trips": 1}, {"fast": "x"}]
+)
+def test_a_damaged_calibration_is_an_error(change):
+    saved = ErrorModel(0.0, 0.1, 0.1, 20.0, 5.0, 0.5, 1.0, 2.0, 20).to_dict()
+    assert ErrorModel.from_dict(json.loads(json.dumps(saved))) == ErrorModel.from_dict(saved)
+    with pytest.raises(ArtifactError, match="energy calibration"):
+        ErrorModel.from_dict(saved | change)
