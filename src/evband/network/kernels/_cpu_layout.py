@@ -21,14 +21,14 @@ from evband.network.kernels._cpu_vector import LANES
 
 
 class Sizes(NamedTuple):
-    """What shapes memory; the last five are padded."""
+    """What shapes memory; the last four are padded. Crosses into compiled code as a plain tuple, which is told apart far faster."""
 
     steps: int
     batch: int
     features: int
     hidden: int
     layers: int
-    masked: bool
+    masked: int
     inputs: int  # features, to whole blocks of rows
     wide: int  # features, to whole vectors; 0 when nobody asks for x's gradient
     units: int  # hidden, to whole vectors
@@ -76,12 +76,13 @@ def backward_weights_at(s, layer):
 
 
 @compiled
-def pack(s, layer, w_ih, w_hh, bias, forward, backward):
+def pack(sizes, layer, w_ih, w_hh, bias, forward, backward):
     """Reorder one member's layer (weights come as [4 hidden, inputs]).
 
     forward: [units / LANES, 1 + inputs + units, 4, LANES], bias first, halved where a sigmoid follows, since
     sigmoid(z) = tanh(z / 2) / 2 + 1 / 2; backward: panels of two vectors' columns (``_pack_line``).
     """
+    s = Sizes(*sizes)
     inputs = inputs_of(s, layer)
     depth = 1 + inputs + s.units
     start, back = forward_weights_at(s, layer), backward_weights_at(s, layer)
@@ -112,8 +113,9 @@ def _pack_line(s, w, across, line, out, at):
 
 
 @compiled
-def unpack(s, layer, dw, dw_ih, dw_hh, dbias):
+def unpack(sizes, layer, dw, dw_ih, dw_hh, dbias):
     """Sum one member's tiles, dw [tiles, packed], in their order and bring one layer back to PyTorch's layout."""
+    s = Sizes(*sizes)
     start, end = forward_weights_at(s, layer), forward_weights_at(s, layer + 1)
     total = dw[0, start:end]
     for tile in range(1, dw.shape[0]):

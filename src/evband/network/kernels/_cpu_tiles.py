@@ -8,6 +8,8 @@ numbers depend neither on who trains beside it nor on the number of threads.
 from __future__ import annotations
 
 from evband.network.kernels._cpu_layout import (
+    Sizes,
+    Tile,
     backward_weights_at,
     compiled,
     forward_weights_at,
@@ -26,6 +28,7 @@ from evband.network.kernels._cpu_vector import (
     add_product,
     cell,
     cell_gradient,
+    cell_kept,
     cell_one,
     fetch,
     product,
@@ -38,12 +41,13 @@ GATHERED = 4  # steps whose gates' gradients are gathered before they meet the w
 
 
 @compiled
-def forward_tile(s, tile, chunk, gate_step, x, w, h0, c0, x_mask, mask, gates, cells, hs, scratch, y, h_end, c_end):
+def forward_tile(sizes, place, chunk, gate_step, x, w, h0, c0, x_mask, mask, gates, cells, hs, scratch, y, h_end, c_end):
     """All layers over all steps, ``chunk`` steps at a time.
 
     gates [layers, chunk, rows, gates], cells and hs [layers, 1 + chunk, rows, units] are what backward needs when
     chunk covers every step; with gate_step = 0 gates are written to one step's place and forgotten.
     """
+    s, tile = Sizes(*sizes), Tile(*place)
     area = tile.rows * s.units
     length = (1 + chunk) * area
     masked_in = chunk * tile.rows * s.inputs
@@ -69,7 +73,7 @@ def forward_tile(s, tile, chunk, gate_step, x, w, h0, c0, x_mask, mask, gates, c
                     mask_steps(s, tile, 1, hs, past0, mask[layer], scratch, masked_past)
                     past, past0 = scratch, masked_past
                 _step(s, tile.rows, w, forward_weights_at(s, layer), source, source0 + t * tile.rows * inputs, inputs,
-                      past, past0, gates, (layer * chunk + t) * gate_step, cells, hs, own + t * area)
+                      past, past0, gates, (layer * chunk + t) * gate_step, cells, hs, own + t * area, gate_step > 0)
         save_outputs(s, tile, begin, steps, hs, (s.layers - 1) * length + area, mask, y)
     for layer in range(s.layers):
         last = layer * length + ((s.steps - 1) % chunk + 1) * area
@@ -78,15 +82,19 @@ def forward_tile(s, tile, chunk, gate_step, x, w, h0, c0, x_mask, mask, gates, c
 
 
 @compiled
-def _step(s, rows, w, w0, x, x0, inputs, past, past0, gates, gates0, cells, hs, own):
+def _step(s, rows, w, w0, x, x0, inputs, past, past0, gates, gates0, cells, hs, own, kept):
     """One layer, one step: vectors of units outside, so that their weights stay in the first-level cache over the rows."""
     area, panel = rows * s.units, (1 + inputs + s.units) * 4 * LANES
     whole = rows // ROWS * ROWS
     for v in range(s.units // LANES):
         for r in range(0, whole, ROWS):
             at = own + r * s.units + v * LANES
-            cell(w, w0 + v * panel, x, x0 + r * inputs, inputs, past, past0 + r * s.units, s.units,
-                 gates, gates0 + r * s.gates + v * 4 * LANES, cells, at, cells, at + area, hs, at + area)
+            if kept:
+                cell_kept(w, w0 + v * panel, x, x0 + r * inputs, inputs, past, past0 + r * s.units, s.units,
+                          gates, gates0 + r * s.gates + v * 4 * LANES, cells, at, cells, at + area, hs, at + area)
+            else:
+                cell(w, w0 + v * panel, x, x0 + r * inputs, inputs, past, past0 + r * s.units, s.units,
+                     gates, gates0 + r * s.gates + v * 4 * LANES, cells, at, cells, at + area, hs, at + area)
         for r in range(whole, rows):
             at = own + r * s.units + v * LANES
             cell_one(w, w0 + v * panel, x, x0 + r * inputs, inputs, past, past0 + r * s.units, s.units,
@@ -106,12 +114,13 @@ def backward_scratch(s, rows):
 
 
 @compiled
-def backward_tile(s, tile, x, w, x_mask, mask, gates, cells, hs, scratch, dy, dh_end, dc_end, dw, dx, dh0, dc0):
+def backward_tile(sizes, place, x, w, x_mask, mask, gates, cells, hs, scratch, dy, dh_end, dc_end, dw, dx, dh0, dc0):
     """Gradients of one tile from what ``forward_tile`` kept: dw is the tile's share, packed [1 + inputs + units, gates] a layer.
 
     Layers from the top, steps from the end. The gradient that reaches a layer's h from above lies at the start of
     scratch and is replaced, step by step, by what the layer hands down.
     """
+    s, tile = Sizes(*sizes), Tile(*place)
     area, length = tile.rows * s.units, (1 + s.steps) * tile.rows * s.units
     _, d_h, d_c, _, source_at, past_at, _ = backward_scratch(s, tile.rows)
     dw[:] = 0.0

@@ -4,7 +4,7 @@
 A compiler left alone keeps neither a small product's accumulators in registers nor the gates beside them. So three
 tiles are spelled out in LLVM's vector types, and everything around them is ordinary Numba:
 
-- ``cell``: gates' sums over inputs and past h, then the LSTM cell, for a few windows and one vector of hidden units;
+- ``cell`` (``cell_kept``, ``cell_one``): gates' sums over inputs and past h, then the LSTM cell, for a few windows and one vector of hidden units;
 - ``cell_gradient``: the cell's derivative, for one window and one vector of hidden units;
 - ``add_product``, ``product``, ``product_narrow``: C (+)= A B for a few rows of A and a few vectors of B's columns.
 
@@ -69,6 +69,12 @@ def _load(b: Code, at: Code) -> Code:
 
 def _store(b: Code, value: Code, at: Code) -> None:
     b.store(value, b.bitcast(at, _VECTOR.as_pointer()), align=4)
+
+
+def _stream(b: Code, value: Code, at: Code) -> None:
+    """Store past the caches, to a whole vector's boundary: for what is read again only much later."""
+    store = b.store(value, b.bitcast(at, _VECTOR.as_pointer()), align=4 * LANES)
+    store.set_metadata("nontemporal", b.module.add_metadata([ir.Constant(ir.IntType(32), 1)]))
 
 
 def _broadcast(b: Code, at: Code) -> Code:
@@ -145,7 +151,7 @@ def _tile(emit: Callable[..., None], *kinds: Any) -> tuple[Any, Any]:
     return types.void(*(kind if isinstance(kind, types.Array) else types.intp for kind in kinds)), generate
 
 
-def _cell(rows: int) -> Callable[..., None]:
+def _cell(rows: int, kept: bool = False) -> Callable[..., None]:
     def emit(b: Code, w: Code, x: Code, inputs: Code, past: Code, hidden: Code, *state: Code) -> None:
         sums = [_load(b, _ahead(b, w, gate * LANES)) for gate in range(4)] * rows
         w = _ahead(b, w, 4 * LANES)
@@ -164,7 +170,7 @@ def _cell(rows: int) -> Callable[..., None]:
             _store(b, _mul(b, o, _tanh(b, cell)), _ahead(b, h, at))
             gate_row = _ahead(b, gates, b.mul(hidden, ir.Constant(_INDEX, 4 * row)))
             for gate, value in enumerate((i, f, g, o)):
-                _store(b, value, _ahead(b, gate_row, gate * LANES))
+                (_stream if kept else _store)(b, value, _ahead(b, gate_row, gate * LANES))
 
     return emit
 
@@ -194,6 +200,14 @@ def cell(typingctx, w, w0, x, x0, inputs, past, past0, hidden, gates, gates0, c_
     go gates [ROWS, 4 hidden] (after their functions), c and h [ROWS, hidden].
     """
     return _tile(_cell(ROWS), w, w0, x, x0, inputs, past, past0, hidden, gates, gates0, c_past, c_past0, c, c0, h, h0)
+
+
+@intrinsic
+def cell_kept(typingctx, w, w0, x, x0, inputs, past, past0, hidden, gates, gates0, c_past, c_past0, c, c0, h, h0):
+    """``cell`` whose gates wait for the backward pass."""
+    return _tile(
+        _cell(ROWS, kept=True), w, w0, x, x0, inputs, past, past0, hidden, gates, gates0, c_past, c_past0, c, c0, h, h0
+    )
 
 
 @intrinsic

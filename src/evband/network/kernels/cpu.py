@@ -75,7 +75,7 @@ class _Plan:
             features=features,
             hidden=hidden,
             layers=len(weights) // 3,
-            masked=masks is not None,
+            masked=int(masks is not None),
             inputs=_up(features, ROWS),
             wide=_up(features, LANES) if x_gradient else 0,
             units=_up(hidden, LANES),
@@ -90,7 +90,8 @@ class _Plan:
             for count in [min(TILE, batch - first)]
         ]
         self.x_mask, self.mask = self._masks(masks)
-        self.packed, self.packed_back = layout.forward_weights_at(s, s.layers), layout.backward_weights_at(s, s.layers)
+        self.packed = layout.forward_weights_at.py_func(s, s.layers)
+        self.packed_back = layout.backward_weights_at.py_func(s, s.layers)
 
     def _masks(self, masks: Masks | None) -> tuple[Floats, Floats]:
         """Of x [members, batch, features]; of the rest [members, 2 layers, batch, units]: recurrent, inputs, output."""
@@ -115,7 +116,7 @@ class _Plan:
 
         def pack(member: int, layer: int) -> None:
             own = (array[member] for array in arrays[3 * layer : 3 * layer + 3])
-            layout.pack(s, layer, *own, memory.weights[member], memory.weights_back[member])
+            layout.pack(tuple(s), layer, *own, memory.weights[member], memory.weights_back[member])
 
         self._each_layer(pack)
         out = torch.from_numpy(np.empty((self.members, s.steps, s.batch, s.hidden), np.float32))
@@ -127,7 +128,7 @@ class _Plan:
             area = tile.rows * s.units
             kept = memory.kept(k) if self.keep else _steps_only(scratch, area, s.layers * (1 + chunk) * area)
             tiles.forward_tile(
-                s, tile, chunk, 4 * area if self.keep else 0, xs[self.x_of(tile.member)], memory.weights[tile.member],
+                tuple(s), tuple(tile), chunk, 4 * area if self.keep else 0, xs[self.x_of(tile.member)], memory.weights[tile.member],
                 h, c, self.x_mask[tile.member], self.mask[tile.member], *kept,
                 scratch("work", chunk * tile.rows * (s.inputs + s.units) + area), y[tile.member], h_last, c_last,
             )  # fmt: skip
@@ -150,9 +151,9 @@ class _Plan:
         def run_tile(k: int, scratch: _Scratch) -> None:
             tile = self.tiles[k]
             tiles.backward_tile(
-                s, tile, xs[self.x_of(tile.member)], memory.weights_back[tile.member],
+                tuple(s), tuple(tile), xs[self.x_of(tile.member)], memory.weights_back[tile.member],
                 self.x_mask[tile.member], self.mask[tile.member], *memory.kept(k),
-                scratch("work", tiles.backward_scratch(s, tile.rows)[-1]), d_y[tile.member], d_h, d_c,
+                scratch("work", tiles.backward_scratch.py_func(s, tile.rows)[-1]), d_y[tile.member], d_h, d_c,
                 memory.gradient[k], d_x[tile.member] if s.wide else unwanted, d_h0, d_c0,
             )  # fmt: skip
 
@@ -173,7 +174,7 @@ class _Plan:
 
         def unpack(member: int, layer: int) -> None:
             own = (array[member] for array in arrays[3 * layer : 3 * layer + 3])
-            layout.unpack(s, layer, by_member[member], *own)
+            layout.unpack(tuple(s), layer, by_member[member], *own)
 
         self._each_layer(unpack)
         return gradients

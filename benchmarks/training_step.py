@@ -1,0 +1,182 @@
+"""How fast is a training step (forward and backward of every member) on this CPU, against what PyTorch offers?
+
+    python benchmarks/training_step.py                       # the 30 members of 4x32, 64 windows of 64 steps
+    python benchmarks/training_step.py --scaling             # how it grows with members, hidden size and steps
+
+Contenders take turns within a round, so that whatever else the machine does falls on all of them; a ratio is the
+median over rounds of their times in the same round. Writes benchmarks/results/training_step.csv (or training_step_scaling.csv).
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import os
+import platform
+import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numba
+import numpy as np
+import torch
+from rich.console import Console
+from rich.table import Table
+from torch import Tensor, nn
+
+from evband.network.lstm import LayerWeights, ensemble_lstm
+
+RESULTS = Path(__file__).parent / "results"
+OURS = "evband cpu kernel"
+Step = Callable[[], None]
+
+
+@dataclass(frozen=True)
+class Shape:
+    members: int = 30
+    layers: int = 4
+    hidden: int = 32
+    windows: int = 64
+    steps: int = 64
+    features: int = 5
+
+    def gflop(self) -> float:
+        """Of the matrix products: two forward, four backward, less the gradient of x that nobody asks for."""
+        cells = self.members * self.windows * self.steps * 4 * self.hidden
+        inner = 3 * (2 * self.layers - 1) * self.hidden + 2 * self.features
+        return 2 * cells * inner / 1e9
+
+
+def ensemble(shape: Shape, x: Tensor, dy: Tensor, backend: str) -> Step:
+    """All members in one call."""
+    widths = [shape.features] + [shape.hidden] * (shape.layers - 1)
+
+    def leaf(*size: int) -> Tensor:
+        return (torch.rand(shape.members, *size) - 0.5).mul_(2 * shape.hidden**-0.5).requires_grad_()
+
+    gates = 4 * shape.hidden
+    layers = [LayerWeights(leaf(gates, width), leaf(gates, shape.hidden), leaf(gates)) for width in widths]
+    leaves = [tensor for layer in layers for tensor in (layer.w_ih, layer.w_hh, layer.bias)]
+
+    def step() -> None:
+        for tensor in leaves:
+            tensor.grad = None
+        ensemble_lstm(x.unsqueeze(0), layers, backend=backend)[0].backward(dy)
+
+    return step
+
+
+def loop(shape: Shape, x: Tensor, dy: Tensor) -> tuple[Step, Step]:
+    """PyTorch's LSTM, member after member; and in as many Python threads as cores, with one thread each inside."""
+    nets = [nn.LSTM(shape.features, shape.hidden, shape.layers) for _ in range(shape.members)]
+    threads = torch.get_num_threads()
+    pool = ThreadPoolExecutor(threads)
+
+    def some(members: range) -> None:
+        for m in members:
+            nets[m].zero_grad()
+            nets[m](x)[0].backward(dy[m])
+
+    def in_threads() -> None:
+        torch.set_num_threads(1)
+        list(pool.map(some, [range(k, shape.members, threads) for k in range(threads)]))
+        torch.set_num_threads(threads)
+
+    return lambda: some(range(shape.members)), in_threads
+
+
+def contenders(shape: Shape, peers: bool) -> dict[str, Step]:
+    torch.manual_seed(0)
+    x = torch.randn(shape.steps, shape.windows, shape.features)
+    dy = torch.randn(shape.members, shape.steps, shape.windows, shape.hidden)
+    alone, threaded = loop(shape, x, dy)
+    found = {OURS: ensemble(shape, x, dy, "cpu"), "nn.LSTM in threads": threaded}
+    if peers:
+        found |= {"nn.LSTM in a loop": alone, "evband reference": ensemble(shape, x, dy, "reference")}
+    return found
+
+
+def timed(steps: dict[str, Step], rounds: int) -> dict[str, np.ndarray]:
+    """Seconds of each contender in each round; the first turn, which compiles and warms up, is left out."""
+    seconds: dict[str, list[float]] = {name: [] for name in steps}
+    for k in range(rounds + 1):
+        for name, step in steps.items():
+            start = time.perf_counter()
+            step()
+            if k > 0:
+                seconds[name].append(time.perf_counter() - start)
+    return {name: np.array(values) for name, values in seconds.items()}
+
+
+def rows(shape: Shape, rounds: int, peers: bool) -> list[dict[str, object]]:
+    found = timed(contenders(shape, peers), rounds)
+    return [
+        {
+            "contender": name,
+            **shape.__dict__,
+            "median_s": f"{np.median(s):.4f}",
+            "low_s": f"{np.quantile(s, 0.25):.4f}",
+            "high_s": f"{np.quantile(s, 0.75):.4f}",
+            "fastest_s": f"{s.min():.4f}",
+            "gflops": f"{shape.gflop() / np.median(s):.0f}",
+            "ours_is_faster_by": f"{np.median(s / found[OURS]):.2f}",
+            "by_fastest": f"{s.min() / found[OURS].min():.2f}",
+        }
+        for name, s in found.items()
+    ]
+
+
+def scaled(shape: Shape) -> list[Shape]:
+    return [
+        *(replace(shape, members=m) for m in (1, 5, 10, 30, 60)),
+        *(replace(shape, hidden=h) for h in (8, 16, 32, 64, 128)),
+        *(replace(shape, steps=t) for t in (16, 64, 128, 256)),
+    ]
+
+
+def report(table: list[dict[str, object]], out: Path) -> None:
+    out.parent.mkdir(exist_ok=True)
+    with out.open("w", newline="") as file:
+        file.write(f"# python benchmarks/{' '.join([Path(sys.argv[0]).name, *sys.argv[1:]])}\n")
+        file.write(
+            f"# {os.cpu_count()} cores, {platform.machine()}, {processor()}; Python {platform.python_version()}, "
+            f"torch {torch.__version__}, numba {numba.__version__}; {torch.get_num_threads()} threads\n"
+        )
+        file.write(
+            "# quartiles over rounds, contenders in turns; ours_is_faster_by = median of ratios within a round\n"
+        )
+        writer = csv.DictWriter(file, fieldnames=list(table[0]))
+        writer.writeheader()
+        writer.writerows(table)
+    shown = Table(*table[0], title="one training step")
+    for row in table:
+        shown.add_row(*map(str, row.values()))
+    Console(width=200).print(shown)
+
+
+def processor() -> str:
+    """The processor's name where the system tells."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor()
+    return next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), "")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--threads", type=int, default=os.cpu_count())
+    parser.add_argument("--scaling", action="store_true", help="grow members, hidden size and steps one at a time")
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    shapes = scaled(Shape()) if options.scaling else [Shape()]
+    table = [row for shape in shapes for row in rows(shape, options.rounds, peers=not options.scaling)]
+    report(table, RESULTS / ("training_step_scaling.csv" if options.scaling else "training_step.csv"))
+
+
+if __name__ == "__main__":
+    main()
