@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from evband.bands import Bands
+from evband.channels import EDGES
 from evband.errors import SettingsError, TripsError
 from evband.features import Sequence as Rows
-from evband.logs.grid import EDGES
 from evband.model import PowerModel
 from evband.network.anchors import START, WINDOWS, draw, make_prior, stream
 from evband.network.architecture import Architecture
@@ -31,7 +31,7 @@ from evband.network.forward import forward
 from evband.training import objective
 from evband.training.loop import steps_for
 from evband.training.settings import TrainingSettings, learning_rate
-from evband.training.windows import Segments, cut, epoch_batches, find_segments
+from evband.training.windows import Segments, cut, epoch_batches, find_segments, most_windows
 from evband.trips import Trip, Trips
 
 STEPS = 2500  # of the optimiser, however much or little there is to learn from
@@ -71,8 +71,10 @@ def distill(
         model.settings_, method="distilled", members=1, hidden=units, nu=_degrees(model), seed=seed, calibrate=False
     )
     arch = settings.architecture(lesson.x.shape[1], lesson.r.shape[1])
-    batches = steps_for(lesson.segments, TrainingSettings())
-    plan = TrainingSettings(epochs=-(-steps // batches), seed=seed)
+    plan = TrainingSettings(seed=seed)
+    plan = replace(plan, batch=min(plan.batch, most_windows(lesson.segments, plan.window, plan.burn_in)))
+    batches = steps_for(lesson.segments, plan)
+    plan = replace(plan, epochs=-(-steps // batches))
     theta = _teach(arch, _start(arch, model, lesson, seed), lesson, plan, batches, progress)
     student = _sibling(model, "distilled")
     student.settings_, student.theta_ = settings, theta
