@@ -14,7 +14,10 @@ import argparse
 import json
 import multiprocessing
 import os
+import shutil
+import tempfile
 import time
+import traceback
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -211,26 +214,32 @@ def work(item: tuple[str, int, str, str, str, float, dict[str, int]]) -> str:
     return f"{target.name}: {time.time() - began:.0f} s"
 
 
+def guarded(item: tuple[str, int, str, str, str, float, dict[str, int]]) -> str:
+    """One failed item must not lose the others' results."""
+    try:
+        return work(item)
+    except Exception:
+        return traceback.format_exc()
+
+
 def train_all(args: argparse.Namespace) -> None:
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    scratch = Path(args.out) / "parts"
-    scratch.mkdir(parents=True, exist_ok=True)
+    scratch = Path(tempfile.mkdtemp())
+    Path(args.out).mkdir(parents=True, exist_ok=True)
     deadline = time.time() + args.seconds
     chosen = {k: v for k, v in (("members", args.members), ("epochs", args.epochs)) if v}
     warm = StudentMixture(np.zeros((2, 4)), np.ones((2, 4)), np.array([3.0, 4.0]))  # compile once, before the processes
     warm.crps(np.zeros(4)), warm.quantile(0.9)
-    todo = [
-        (name, n)
-        for n in args.folds
-        for name in ("tesla_road", "i3_torque", "i3_motion", "tesla_dyno", "e208")
-        if name in args.tasks
-    ]
+    todo = [(name, n) for name in ("tesla_road", "i3_torque", "i3_motion", "tesla_dyno", "e208") for n in args.folds]
+    todo = [(name, n) for name, n in todo if name in args.tasks]
     with multiprocessing.get_context("spawn").Pool(args.processes) as pool:
         for stage in args.stages:
-            items = [(name, n, stage, device, str(scratch), deadline, chosen) for name, n in todo]
-            for line in pool.imap_unordered(work, items):
+            order = todo if stage == "main" else todo[::-1]  # the longest first, and last where time may run out
+            items = [(name, n, stage, device, str(scratch), deadline, chosen) for name, n in order]
+            for line in pool.imap_unordered(guarded, items):
                 print(line, flush=True)
-    pack(scratch, Path(args.out))
+            pack(scratch, Path(args.out))
+    shutil.rmtree(scratch)
 
 
 def pack(scratch: Path, out: Path) -> None:
@@ -241,9 +250,6 @@ def pack(scratch: Path, out: Path) -> None:
         weights = {p.stem.split("_")[-2]: np.load(p) for p in sorted(scratch.glob(f"{name}_*_main.npy"))}
         if weights:
             np.savez(out / f"{name}.npz", **weights)
-    for path in scratch.iterdir():
-        path.unlink()
-    scratch.rmdir()
 
 
 def main() -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cache
 from importlib.util import find_spec
 
 import torch
@@ -86,7 +87,7 @@ def negative_log_likelihood(arch: Architecture, out: Output, y: Tensor) -> Tenso
         log s + log(nu pi)/2 + lgamma(nu/2) - lgamma((nu+1)/2) + (nu+1)/2 log(1 + z^2/nu),  z = (y - mu)/s
     """
     if out.quantiles is not None:
-        levels = y.new_tensor(arch.levels)
+        levels = _levels(arch.levels, y.dtype, y.device)
         error = y.unsqueeze(-1) - out.quantiles
         return torch.maximum(levels * error, (levels - 1) * error).sum(-1)
     assert out.scale is not None
@@ -100,3 +101,9 @@ def negative_log_likelihood(arch: Architecture, out: Output, y: Tensor) -> Tenso
     nu = out.nu.view(-1, *[1] * (y.dim() - 1))
     constant = 0.5 * (nu * math.pi).log() + torch.lgamma(nu / 2) - torch.lgamma((nu + 1) / 2)
     return out.scale.log() + constant + (nu + 1) / 2 * torch.log1p(z.square() / nu)
+
+
+@cache
+def _levels(levels: tuple[float, ...], dtype: torch.dtype, device: torch.device) -> Tensor:
+    """Made once: a captured training step may not copy from the host."""
+    return torch.tensor(levels, dtype=dtype, device=device)
