@@ -15,6 +15,7 @@ from evband import __version__
 from evband.cli.calibrate import calibrate
 from evband.cli.collapse import collapse
 from evband.cli.convert import convert
+from evband.cli.demo import demo
 from evband.cli.energy import energy
 from evband.cli.evaluate import evaluate
 from evband.cli.export import export
@@ -29,6 +30,7 @@ from evband.cli.study import study
 from evband.errors import EvbandError
 
 COMMANDS: tuple[Callable[..., Any], ...] = (
+    demo,
     inspect,
     convert,
     simulate,

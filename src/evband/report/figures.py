@@ -11,6 +11,7 @@ from evband.report.thinning import extreme_rows
 
 SCATTER_DOTS = 1500
 SMALL = (400, 290)
+NARROW = 0.8  # of the widest: above that, nothing is narrow
 ANNOTATION_PX = 118  # between two annotations
 
 
@@ -57,7 +58,7 @@ def _annotate(chart: Chart, time: Array, lower: Array, upper: Array, y: Array, m
         away = np.array([all(abs(t - other) > ANNOTATION_PX * per_px for other in taken) for t in time])
         merit = np.where(away, merit, -np.inf)
         i = int(np.argmax(merit))
-        if np.isfinite(merit[i]):
+        if np.isfinite(merit[i]) and not (text.startswith("narrow") and width[i] > NARROW * width.max()):
             taken.append(float(time[i]))
             at = float(chart.px(time[i]))
             chart.segment(at, chart.top - 16, at, float(chart.py(foot[i])) - 5, "leader")
@@ -75,8 +76,8 @@ def drive_picture(chapter: Chapter, width: int = 1080, height: int = 320) -> str
     chart.y_axis("battery power, kW")
     chart.x_axis("minutes")
     _band(chart, chapter, some, time)
-    chart.line(time, chapter.power[some], "measured")
     chart.line(time, chapter.rows.mean[some], "mean")
+    chart.line(time, chapter.power[some], "measured")
     return chart.svg(f"{chapter.word.capitalize()} power, mean and band over the first trip")
 
 
@@ -103,7 +104,7 @@ def calibration_curve(chapter: Chapter) -> str:
     levels = np.linspace(0, 1, 101)
     rank = np.sort(np.abs(2 * chapter.pit - 1))
     observed = np.searchsorted(rank, levels, side="right") / len(rank)
-    chart = Chart(*SMALL, (0.0, 1.0), (0.0, 1.0))
+    chart = Chart(*SMALL, (0.0, 1.0), (0.0, 1.0), left=68)
     ticks, texts = [0, 0.25, 0.5, 0.75, 1], ["0", "25 %", "50 %", "75 %", "100 %"]
     chart.y_axis("values found inside", ticks, texts)
     chart.x_axis("band asked for", ticks, texts)

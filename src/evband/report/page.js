@@ -2,7 +2,7 @@
 "use strict";
 (() => {
   const SERIES = ["power", "mean", "lower", "upper", "share", "speed"];
-  const UNKNOWN = -32768, BUCKETS = 500, GAP_S = 60, LONG_S = 1200;
+  const UNKNOWN = -32768, BUCKETS = 500, GAP_S = 60, FIRST_ROWS = 600;
   const coarse = matchMedia("(pointer: coarse)").matches;
   const dark = matchMedia("(prefers-color-scheme: dark)");
 
@@ -95,8 +95,8 @@
     ].flatMap(([a, b, name]) => [line(a), line(b, { fill: "tonexty", fillcolor: colour(name) })]);
     return [
       ...shades,
+      line(of((i) => mean[i]), { line: { width: 1.8, color: colour("--blue") }, hoverinfo: "text", text: told }),
       line(of((i) => power[i]), { line: { width: 1.1, color: colour("--dot") } }),
-      line(of((i) => mean[i]), { line: { width: 1.6, color: colour("--blue") }, hoverinfo: "text", text: told }),
       { x: missed.map((i) => trip.time[i]), y: missed.map((i) => power[i]), type: "scatter", mode: "markers", hoverinfo: "skip", marker: { size: 6, color: colour("--miss") } },
       ...(fast ? [line(of((i) => speed[i]), { yaxis: "y2", line: { width: 1.2, color: colour("--soft") }, hoverinfo: "text", text: pick.map((i) => (i < 0 ? "" : `${speed[i].toFixed(0)} km/h`)) })] : []),
     ];
@@ -124,7 +124,7 @@
     const axis = { gridcolor: colour("--rule"), zeroline: false, linecolor: colour("--soft"), tickcolor: colour("--soft"), automargin: false };
     const narrow = innerWidth <= 760;
     return {
-      height: narrow ? 330 : 430, margin: { l: 50, r: 8, t: 8, b: 34 }, showlegend: false, hovermode: "x", dragmode: coarse ? false : "zoom",
+      height: narrow ? 330 : 430, margin: { l: 50, r: 26, t: 8, b: 34 }, showlegend: false, hovermode: "x", dragmode: coarse ? false : "zoom",
       paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
       font: { family: getComputedStyle(document.body).fontFamily, size: 12.5, color: colour("--soft") },
       hoverlabel: { align: "left", bgcolor: colour("--raised"), bordercolor: colour("--soft"), font: { color: colour("--ink"), size: 12.5 } },
@@ -170,8 +170,8 @@
     show(number) {
       this.number = number;
       this.select.value = String(number);
-      const [first, last] = this.whole();
-      this.zoom(last - first > LONG_S ? [first, first + 600] : [first, last]);
+      const [first, last] = this.whole(), span = Math.max(60, FIRST_ROWS * this.head.step_s);
+      this.zoom(last - first > 2 * span ? [first, first + span] : [first, last]);
     }
     zoom(view) {
       const [first, last] = this.whole(), span = Math.min(Math.max(view[1] - view[0], 5), last - first);

@@ -150,7 +150,7 @@ def worst(chapter: Chapter, number: int) -> Html:
     if not rows:
         return section("Worst moments", "Every value lay inside its band.", "", f"worst-{number}")
     lead = "Where power was farthest outside the band. Look at these first: a glitch in the log, or something the model does not know?"
-    head = ("at", "trip", "beyond the band by", f"{chapter.word} power", "band", "driving", "input outside training")
+    head = ("at", "trip", "beyond band", f"{chapter.word} power", "band", "driving", "input outside training")
     return section("Worst moments", lead, table(head, rows, (2, 3, 4), (1, 5, 6)), f"worst-{number}")
 
 
