@@ -162,7 +162,7 @@ def test_without_gradients_long_sequences_need_little_memory(monkeypatch: pytest
     aligned = cpu._aligned
     monkeypatch.setattr(cpu, "_scratch", cpu._Scratch())
     monkeypatch.setattr(cpu, "_aligned", lambda *shape: sizes.append(shape) or aligned(*shape))
-    monkeypatch.setattr(cpu._Memory, "_free", [])
+    monkeypatch.setattr(cpu, "_free", [])
     with torch.no_grad():
         y, last = cpu.run(x, layers, None, None)
         first = sum(size for (size,) in sizes)
@@ -185,6 +185,15 @@ def test_graphs_may_overlap_and_be_walked_twice():
     (twice,) = torch.autograd.grad(first.sum(), weight)
     assert torch.equal(once, twice)
     assert not torch.equal(once, later)
+
+
+def test_memory_goes_on_to_the_next_step_once_backward_is_through(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(cpu, "_free", [])
+    case = Case()
+    y, _ = cpu.run(case.tensors().x.float(), float_layers(case), None, None)
+    assert not cpu._free
+    y.sum().backward()  # y, and with it the graph, still lives
+    assert len(cpu._free) == 1
 
 
 def test_may_be_called_from_many_threads_at_once():

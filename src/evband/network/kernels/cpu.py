@@ -11,6 +11,7 @@ import itertools
 import math
 import os
 import threading
+import weakref
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -51,15 +52,15 @@ class _EnsembleLSTM(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, masks: Masks | None, x: Tensor, h0: Tensor, c0: Tensor, *weights: Tensor) -> Any:
         ctx.plan = _Plan(x, weights, masks, keep=True, x_gradient=ctx.needs_input_grad[1])
-        out, ctx.memory = ctx.plan.forward(x, h0, c0, *weights)
-        ctx.save_for_backward(x)
+        out, block = ctx.plan.forward(x, h0, c0, *weights)
+        ctx.save_for_backward(x, torch.from_numpy(block))
         return out
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, dy: Tensor, dh: Tensor, dc: Tensor) -> Any:
-        (x,) = ctx.saved_tensors
-        dx, dh0, dc0, weights = ctx.plan.backward(ctx.memory, x, dy, dh, dc)
+        x, block = ctx.saved_tensors
+        dx, dh0, dc0, weights = ctx.plan.backward(block.numpy(), x, dy, dh, dc)
         return None, dx, dh0, dc0, *weights
 
 
@@ -107,11 +108,11 @@ class _Plan:
 
     def forward(
         self, x: Tensor, h0: Tensor, c0: Tensor, *weights: Tensor
-    ) -> tuple[tuple[Tensor, Tensor, Tensor], _Memory]:
-        """(y, h, c), and the memory that holds packed weights and, if kept, activations."""
+    ) -> tuple[tuple[Tensor, Tensor, Tensor], Floats]:
+        """(y, h, c), and the block of memory that backward needs."""
         s = self.sizes
         chunk = s.steps if self.keep else min(CHUNK, s.steps)
-        memory = _Memory(self, kept=self.keep)
+        memory = _Memory(self)
         arrays = [_array(tensor) for tensor in weights]
 
         def pack(member: int, layer: int) -> None:
@@ -134,13 +135,13 @@ class _Plan:
             )  # fmt: skip
 
         _in_threads(len(self.tiles), run_tile)
-        return (out, h_end, c_end), memory
+        return (out, h_end, c_end), memory.block
 
     def backward(
-        self, memory: _Memory, x: Tensor, dy: Tensor, dh: Tensor, dc: Tensor
+        self, block: Floats, x: Tensor, dy: Tensor, dh: Tensor, dc: Tensor
     ) -> tuple[Tensor | None, Tensor, Tensor, list[Tensor]]:
         """Gradients of x, h0, c0 and the weights."""
-        s = self.sizes
+        s, memory = self.sizes, _Memory(self, block)
         x_gradient = torch.empty(self.members if s.wide else 0, s.steps, s.batch, s.features)
         h_gradient, c_gradient = torch.empty(dh.shape), torch.empty(dc.shape)
         xs, d_y, d_x, d_h, d_c, d_h0, d_c0 = (
@@ -181,32 +182,19 @@ class _Plan:
 
 
 class _Memory:
-    """Packed weights, their gradient, and what forward leaves for backward.
+    """One block: packed weights and, when activations are kept, those and the tiles' shares of the weights' gradient."""
 
-    A training step needs hundreds of megabytes, which cost more to get from the system than to fill: the block goes
-    on to the next step when autograd lets go of it.
-    """
-
-    _free: list[Floats] = []  # noqa: RUF012  (at most one block, shared on purpose)
-
-    def __init__(self, plan: _Plan, kept: bool) -> None:
+    def __init__(self, plan: _Plan, block: Floats | None = None) -> None:
         s, count = plan.sizes, len(plan.tiles)
         area = max(tile.rows for tile in plan.tiles) * s.units
         self.parts = (s.layers * s.steps * 4 * area, s.layers * (1 + s.steps) * area, s.layers * (1 + s.steps) * area)
         sizes = [plan.members * plan.packed, plan.members * plan.packed_back]
-        sizes += [count * plan.packed, count * sum(self.parts)] if kept else []
-        self.block = self._block(sum(sizes))
-        parts = np.split(self.block[: sum(sizes)], np.cumsum(sizes[:-1]))
+        sizes += [count * plan.packed, count * sum(self.parts)] if plan.keep else []
+        self.block = _lend(sum(sizes)) if block is None else block
+        parts = np.split(self.block, np.cumsum(sizes[:-1]))
         self.weights, self.weights_back = (part.reshape(plan.members, -1) for part in parts[:2])
-        if kept:
+        if plan.keep:
             self.gradient, self.activations = (part.reshape(count, -1) for part in parts[2:])
-
-    def _block(self, size: int) -> Floats:
-        try:
-            block = self._free.pop()
-        except IndexError:
-            return _aligned(size)
-        return block if block.size >= size else _aligned(size)
 
     def kept(self, k: int) -> tuple[Floats, Floats, Floats]:
         """Gates, cells and hs of tile k."""
@@ -214,9 +202,29 @@ class _Memory:
         own = self.activations[k]
         return own[:gates], own[gates : gates + cells], own[gates + cells :]
 
-    def __del__(self) -> None:
-        if not self._free:
-            self._free.append(self.block)
+
+_free: list[Floats] = []  # at most one block
+
+
+def _lend(size: int) -> Floats:
+    """A block that comes back when nobody holds it, which autograd does until backward is through.
+
+    A training step needs hundreds of megabytes; they cost more to get from the system than to fill.
+    """
+    try:
+        block = _free.pop()
+    except IndexError:
+        block = _aligned(0)
+    if block.size < size:
+        block = _aligned(size)
+    lent = block[:size]
+    weakref.finalize(lent, _take_back, block).atexit = False
+    return lent
+
+
+def _take_back(block: Floats) -> None:
+    if not _free:
+        _free.append(block)
 
 
 def _steps_only(scratch: _Scratch, area: int, length: int) -> tuple[Floats, Floats, Floats]:
