@@ -28,6 +28,9 @@ Members = Annotated[int | None, typer.Option(help="Networks in the ensemble; the
 Epochs = Annotated[int | None, typer.Option(help="Passes over the data at most; the preset's own.")]
 Seeds = Annotated[str, typer.Option(help="Seeds, comma-separated: each cell is run with each.")]
 Out = Annotated[Path, typer.Option(help="Folder for tables and figures; a stopped study goes on in it.")]
+Variance = Annotated[
+    float | None, typer.Option(help="Of the paper preset's flat prior; its 0.01 learns nothing from one short run.")
+]
 Where = Annotated[Device, typer.Option(help="Where to train.")]
 
 
@@ -47,6 +50,7 @@ def compare(
     trips: Trips = 1,
     members: Members = None,
     epochs: Epochs = None,
+    prior_variance: Variance = None,
     seeds: Seeds = "0",
     dropout: Annotated[float | None, typer.Option(help="Rate of the dropout methods; tuned if not given.")] = None,
     device: Where = Device.AUTO,
@@ -66,7 +70,7 @@ def compare(
     if (out is None) == (prepare is None):
         raise SettingsError("Give --out DIR to run the study, or --prepare DIR to only write its arrays.")
     recipes = [
-        Recipe(name, str(preset), members, epochs, seed, dropout=dropout, device=str(device))
+        Recipe(name, str(preset), members, epochs, seed, prior_variance, dropout=dropout, device=str(device))
         for name in names
         for seed in _seeds(seeds)
     ]
@@ -98,6 +102,7 @@ def ablation(
     trips: Trips = 1,
     members: Members = None,
     epochs: Epochs = None,
+    prior_variance: Variance = None,
     seeds: Seeds = "0",
     device: Where = Device.AUTO,
 ) -> None:
@@ -107,7 +112,9 @@ def ablation(
 
     check_methods([method])
     names = [name.strip() for name in sets.split(",") if name.strip()]
-    recipes = [Recipe(method, str(preset), members, epochs, seed, device=str(device)) for seed in _seeds(seeds)]
+    recipes = [
+        Recipe(method, str(preset), members, epochs, seed, prior_variance, device=str(device)) for seed in _seeds(seeds)
+    ]
     cases = _cases(vehicles, logs, None, hz, trips)
     with reporting("fit") as report:
         table = run(cases, names, recipes, out, report, _say, _header())

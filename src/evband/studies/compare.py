@@ -17,6 +17,7 @@ from evband.studies.runs import KEY, Recipe, run
 from evband.training.loop import Progress
 
 PAPER_METHODS = ("t-anchor", "t-dropout", "quantile-anchor", "quantile-dropout")
+SHOWN = 10  # times a fit speaks up
 Report = Callable[[int, int, str], None]
 
 
@@ -75,7 +76,7 @@ def _run_all(
             continue
 
         def show(now: Progress, number: int = number, what: str = what) -> None:
-            if report:
+            if report and (now.epoch == now.epochs or now.epoch % max(1, now.epochs // SHOWN) == 0):
                 report(number - 1, len(cells), f"{what}: epoch {now.epoch}/{now.epochs}, {now.seconds_left:.0f} s left")
 
         row, bands = run(case, recipe, work=out, trained=trained, progress=show, say=say)

@@ -112,12 +112,13 @@ def _bars(axis: Any, table: pl.DataFrame, column: str, by: str) -> None:
 
 
 def _groups(table: pl.DataFrame, by: str) -> list[tuple[str, pl.DataFrame]]:
-    """Lines of each method (or feature set) and preset."""
-    several = table["preset"].n_unique() > 1
-    return [
-        (f"{name} ({preset})" if several else str(name), part)
-        for (name, preset), part in table.group_by([by, "preset"], maintain_order=True)
-    ]
+    """Lines of each method (or feature set), preset and prior, named by what differs."""
+    told = [c for c in ("preset", "prior") if table[c].n_unique() > 1]
+    groups = []
+    for values, part in table.group_by([by, "preset", "prior"], maintain_order=True):
+        more = ", ".join(str(v) for c, v in zip(("preset", "prior"), values[1:], strict=True) if c in told)
+        groups.append((f"{values[0]} ({more})" if more else str(values[0]), part))
+    return groups
 
 
 def _places(table: pl.DataFrame) -> dict[str, int]:

@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 def stem(case: Case, recipe: Recipe) -> str:
     """The name under which a fit travels."""
     s = recipe.settings(case)
-    return f"{case.name}-{recipe.method}-{recipe.preset}-{s.members}x{s.epochs}-{case.fingerprint}-{recipe.seed}"
+    how = f"{recipe.method}-{recipe.preset}-{s.prior_variance:g}-{s.prior_scale}-{s.members}x{s.epochs}x{s.batch}-{s.dropout:g}"
+    return f"{case.name}-{how}-{case.fingerprint}-{recipe.seed}"
 
 
 def prepare_case(case: Case, recipe: Recipe, folder: Path) -> Path:

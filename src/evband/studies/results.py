@@ -13,12 +13,12 @@ from evband.files import whole_file
 
 Row = dict[str, Any]
 
-TABLE_1 = ("features", "vehicle", "preset", "channels", "rmse_kw", "mae_kw", "crps_kw", "coverage", "seeds")
+TABLE_1 = ("features", "vehicle", "preset", "prior", "channels", "rmse_kw", "mae_kw", "crps_kw", "coverage", "seeds")
 TABLE_2 = (
-    "method", "vehicle", "preset", "rmse_kw", "mae_kw", "au_kw", "eu_kw", "r2", "explained_variance", "seeds",
+    "method", "vehicle", "preset", "prior", "rmse_kw", "mae_kw", "au_kw", "eu_kw", "r2", "explained_variance", "seeds",
 )  # fmt: skip
 TABLE_3 = (
-    "vehicle", "method", "preset", "coverage", "ci_low", "ci_high", "honest_low", "honest_high", "width_kw",
+    "vehicle", "method", "preset", "prior", "coverage", "ci_low", "ci_high", "honest_low", "honest_high", "width_kw",
     "width_at_90_kw", "standardized_variance", "pit_variance", "crps_kw", "log_score", "seeds",
 )  # fmt: skip
 

@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 
 DROPOUT_RATES = (0.02, 0.05, 0.1, 0.2)
 LEVEL, PUBLISHED_BAND = 0.9, 0.8
-KEY = ("vehicle", "method", "preset", "features", "hz", "members", "epochs", "prior_scale", "seed", "data")
+BATCH = 16  # windows a step: with the paper preset's 64, an epoch over one HWFET run would be a single step
+KEY = (
+    "vehicle", "method", "preset", "prior", "prior_scale", "features", "hz", "members", "epochs", "batch", "seed", "data",
+)  # fmt: skip
 NETWORKS = tuple(name for name in METHODS if name != "distilled")
 
 
@@ -34,7 +37,9 @@ class Recipe:
     members: int | None = None
     epochs: int | None = None
     seed: int = 0
+    prior_variance: float | None = None
     prior_scale: str | None = None
+    batch: int = BATCH
     dropout: float | None = None
     device: str = "auto"
 
@@ -61,13 +66,14 @@ class Recipe:
 
     def cell(self, case: Case) -> Row:
         """What tells this result from all others."""
-        head = {"vehicle": case.name, "method": self.method, "features": case.features, "hz": case.hz}
+        about = {"vehicle": case.name, "method": self.method, "features": case.features, "hz": case.hz}
+        about |= {"seed": self.seed, "data": case.fingerprint}
         if self.rival:
-            return head | {"preset": "rival", "members": 1, "epochs": 0, "prior_scale": "", "seed": self.seed,
-                           "data": case.fingerprint}  # fmt: skip
+            return about | {"preset": "rival", "prior": "", "prior_scale": "", "members": 1, "epochs": 0, "batch": 0}
         s = self.settings(case)
-        return head | {"preset": self.preset, "members": s.members, "epochs": s.epochs, "prior_scale": s.prior_scale,
-                       "seed": self.seed, "data": case.fingerprint}  # fmt: skip
+        prior = f"flat {s.prior_variance:g}" if s.prior == "paper" else s.prior
+        told = ("prior_scale", "members", "epochs", "batch")
+        return about | {"preset": self.preset, "prior": prior} | {name: getattr(s, name) for name in told}
 
 
 def check_methods(names: list[str]) -> None:
