@@ -26,6 +26,7 @@ from scipy.special import stdtrit
 import evband
 from evband.energy import Ahead, Drive, ErrorModel, SoFar, drives_of, fit_errors, stretch_energy
 from evband.energy.ahead import long_enough
+from evband.model import prepare
 from evband.rivals import LeastSquares
 from evband.rivals.base import make_rows
 from evband.rivals.least_squares import solve_ridge
@@ -163,6 +164,11 @@ def model_of(task: Task, fold: int, train: Trips) -> tuple[evband.PowerModel, bo
     if path.exists():
         model = evband.load(path)
         assert not {t.fingerprint for t in train}.isdisjoint(model.fingerprints_), f"{path} is of other trips"
+        if model.energy_ is not None and "lasting" not in model.energy_:  # kept by an older fit
+            _, job = prepare(train, model.settings_)
+            bands = model.out_of_bag(train, job)
+            assert bands is not None
+            model.energy_ = fit_errors(drives_of(bands)).to_dict()
         return model, True
     return evband.PowerModel(features=task.features, hz=task.hz, members=5, epochs=12).fit(train), False
 

@@ -1,6 +1,7 @@
 """The error model: variance at every horizon, against arch, block resampling and drives whose truth is known."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,7 +10,8 @@ from arch.covariance.kernel import Bartlett
 from scipy.signal import lfilter
 
 from evband.energy import Drive, ErrorModel, SoFar, fit_errors, stretch_energy
-from evband.energy.errors import phi, windows
+from evband.energy.errors import phi
+from evband.energy.fitting import windows
 from evband.errors import ArtifactError, TripsError
 
 
@@ -150,6 +152,22 @@ def test_the_drive_so_far_narrows_the_rest_at_the_same_coverage():
         width.append([b.scale_kwh for b in bands])
     assert np.all(np.abs(np.mean(covered, axis=0) - 0.9) < 0.06)
     assert np.mean([w[1] for w in width]) < 0.75 * np.mean([w[0] for w in width])
+
+
+def test_only_as_much_is_learned_on_the_way_as_lasts():
+    rng = np.random.default_rng(10)
+    turning = []
+    for first, rest in zip(errors_of_drives(rng, 80, tau=0.8), errors_of_drives(rng, 80, tau=0.8), strict=True):
+        half = min(len(first), len(rest)) // 2
+        turning.append(np.concatenate([first[:half], rest[:half]]))  # another trip effect after half the way
+    assert fit_errors([drive(e) for e in turning]).lasting <= 0.5
+    lasting = fit_errors([drive(e) for e in errors_of_drives(rng, 80, tau=0.8)])
+    assert lasting.lasting == 1.0
+    past = SoFar(replace(lasting, lasting=0.0))
+    for _ in range(60):
+        past.block(3.0, 1.0, 10.0)
+    past.wait(1e6)
+    assert past.ahead(600.0) == pytest.approx(SoFar(lasting).ahead(600.0))
 
 
 def test_a_gap_lets_the_slow_error_fade_but_not_the_trip_effect():

@@ -2,7 +2,8 @@
 
 from evband.energy.ahead import Ahead
 from evband.energy.drives import Drive, drives_of
-from evband.energy.errors import ErrorModel, fit_errors
+from evband.energy.errors import ErrorModel
+from evband.energy.fitting import fit_errors
 from evband.energy.range import Range, check_battery, check_supplies, plan, what_ifs
 from evband.energy.so_far import SoFar
 from evband.energy.trip import Energies, EnergyBand, stretch_energy, trip_energy

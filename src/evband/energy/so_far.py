@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from evband.errors import SettingsError
 
 Array = NDArray[np.float64]
 BLOCK_S = 10.0
+LASTING = (0.0, 0.25, 0.5, 0.75, 1.0)
 
 
 class SoFar:
@@ -72,19 +74,25 @@ class SoFar:
         self.uu = self.uu * fade * fade + self.errors.slow * (1.0 - fade * fade)
 
     def ahead(self, seconds: ArrayLike, size: ArrayLike = 1.0) -> tuple[Array, Array]:
-        """(expected mean error in kW, its variance in kW^2 without EU) over the next `seconds`."""
+        """(expected mean error in kW, its variance in kW^2 without EU) over the next `seconds`.
+
+        Of the trip effect so far only a share l (`lasting`) goes on: l b is expected, with variance l^2 Var b + (1 - l^2) tau^2.
+        """
         t, e = np.maximum(np.asarray(seconds, float), 1e-9), self.errors
         x = t / e.slow_s
         psi = -np.expm1(-x) / x  # how much of the slow error now is left on average
-        shift = e.bias + np.sqrt(size) * (self.b + psi * self.u)
+        lasting = e.lasting
+        effect = lasting**2 * self.bb + (1.0 - lasting**2) * e.trip_effect
+        shift = e.bias + np.sqrt(size) * (lasting * self.b + psi * self.u)
         slow = np.maximum(e.slow * (phi(x) - psi**2), 0.0) + psi**2 * self.uu
-        return shift, np.asarray(size) * (self.bb + 2.0 * psi * self.bu + slow + e.fast / t)
+        return shift, np.asarray(size) * (effect + 2.0 * lasting * psi * self.bu + slow + e.fast / t)
 
-    def drive(self, drive: Drive) -> None:
+    def drive(self, drive: Drive) -> SoFar:
         """Take a whole drive's measured power."""
         sizes = self.errors.sizes(drive)
         for error, size in zip((drive.power_kw - drive.mean).tolist(), sizes.tolist(), strict=True):
             self.add(error, size, 1.0 / drive.hz)
+        return self
 
     def to_dict(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in _STATE}
@@ -96,6 +104,28 @@ class SoFar:
             raise SettingsError(f"The saved drive so far is damaged ({problem}); start without it.") from None
         for name, value in values.items():
             setattr(self, name, int(value) if name == "_rows" else value)
+
+
+def how_lasting(errors: ErrorModel, drives: list[Drive]) -> float:
+    """The share at which the rest of each calibration trip, cut in three places, is likeliest given its beginning."""
+    gain = np.zeros(len(LASTING))
+    for drive in drives:
+        past, at = SoFar(errors), 0
+        sizes, error = errors.sizes(drive), drive.power_kw - drive.mean
+        for cut in (len(drive) // 4, len(drive) // 2, 3 * len(drive) // 4):
+            past.drive(drive.rows(slice(at, cut)))
+            at = cut
+            rest = error[cut:]
+            if not np.isfinite(rest).any():
+                continue
+            spread = float(drive.members[:, cut:].mean(axis=1).var())
+            for i, lasting in enumerate(LASTING):
+                past.errors = replace(errors, lasting=lasting)
+                shift, variance = past.ahead(len(rest) / drive.hz, float(sizes[cut:].mean()))
+                scale = math.sqrt(float(variance) + spread)
+                z = (float(np.nanmean(rest)) - float(shift)) / scale
+                gain[i] -= math.log(scale) + 0.5 * (errors.trips) * math.log1p(z * z / errors.dof)
+    return LASTING[int(np.argmax(gain))]
 
 
 _STATE = ("b", "u", "bb", "bu", "uu", "_error", "_size", "_rows")
