@@ -12,7 +12,6 @@ import os
 import platform
 import sys
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,41 +25,17 @@ from evband import rivals
 from evband.bands import Bands, QuantileSet
 from evband.quantile_sets import LEVELS
 from evband.rivals.base import WARMUP_S
-from evband.trips import Trips
+from tasks import TASKS, Task, folds_of, trips_of
 
-MOTION = "speed_kmh,acceleration_ms2,elevation_m,ambient_temp_c"  # auto without the torque
 LEVEL = 0.9
-
-
-@dataclass(frozen=True)
-class Task:
-    """One table row of the comparison."""
-
-    log: str
-    files: str
-    features: str = "auto"
-    hz: float = 1.0
-
-
-TASKS = {
-    "i3_torque": Task("bmw_i3_road", "*.parquet"),
-    "i3_motion": Task("bmw_i3_road", "*.parquet", MOTION),
-    "tesla_road": Task("tesla_model3_road", "*.parquet"),
-    "tesla_dyno": Task("tesla_model3_dyno", "*.parquet"),
-    "e208": Task("peugeot_e208_carscanner", "raw/*.csv.gz", hz=0.5),
-}
 VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
-    "least-squares": ("least-squares", {"hinges": False}),
+    "least-squares": ("least-squares", {"edges": False}),  # the road-load features of METHOD's section 5
+    "least-squares-edges": ("least-squares", {}),  # given our edge speeds, too
     "least-squares-hinges": ("least-squares", {"hinges": True}),
-    **{name: (name, {}) for name in rivals.NAMES if name != "least-squares"},
+    **{name: (name, {"edges": False}) for name in rivals.NAMES if name != "least-squares"},
+    "boosting-edges": ("boosting", {}),
+    "residual-boosting-edges": ("residual-boosting", {}),
 }
-
-
-def load(task: Task, data: Path) -> tuple[Trips, dict[str, int]]:
-    """The log's trips and the fold of each."""
-    splits = pl.read_csv(data / "splits.csv").filter(pl.col("log") == task.log)
-    folds = dict(splits.select("trip_id", "fold").iter_rows())
-    return evband.read_trips(str(data / task.log / task.files)).subset(folds), folds
 
 
 def sums(bands: Bands, rows: np.ndarray) -> dict[str, float]:
@@ -88,7 +63,7 @@ def sums(bands: Bands, rows: np.ndarray) -> dict[str, float]:
 
 
 def score(bands: Bands, head: dict[str, Any]) -> list[dict[str, Any]]:
-    """One line a trip and set of rows: all, and those after the first minute of each segment."""
+    """One line a trip and set of rows: all, and those after warm-up."""
     measured = np.isfinite(bands.power_kw) if bands.power_kw is not None else np.zeros(len(bands), bool)
     lines = []
     for trip in dict.fromkeys(bands.trip_id.tolist()):
@@ -161,7 +136,7 @@ def main() -> None:
     parser.add_argument("--again", action="store_true", help="run also what the result file already has")
     given = parser.parse_args()
     for name in given.tasks:
-        trips, folds = load(TASKS[name], given.data)
+        trips, folds = trips_of(TASKS[name], given.data), folds_of(TASKS[name], given.data)
         for variant in given.rivals:
             for fold in given.folds:
                 head = {"task": name, "rival": variant, "fold": fold}

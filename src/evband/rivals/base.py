@@ -18,7 +18,7 @@ from evband.mixtures import Mixture
 from evband.rivals.rows import Rows, age
 from evband.trips import Trip, Trips
 
-WARMUP_S = 60.0  # marked, predicted and scored apart, as the ensemble's first seconds are
+WARMUP_S = 30.0  # marked, predicted and scored apart, as the ensemble's first seconds are
 
 
 class Rival(BaseEstimator, ABC):  # type: ignore[misc]
@@ -26,8 +26,8 @@ class Rival(BaseEstimator, ABC):  # type: ignore[misc]
 
     hinges: bool = False
 
-    def __init__(self, features: str = "auto", hz: float = 1.0, seed: int = 0) -> None:
-        self.features, self.hz, self.seed = features, hz, seed
+    def __init__(self, features: str = "auto", hz: float = 1.0, seed: int = 0, edges: bool = True) -> None:
+        self.features, self.hz, self.seed, self.edges = features, hz, seed, edges
 
     @abstractmethod
     def fit_rows(self, rows: Rows) -> Self:
@@ -40,7 +40,7 @@ class Rival(BaseEstimator, ABC):  # type: ignore[misc]
     def fit(self, trips: Sequence[Trip]) -> Self:
         """Learn from training trips; scalers and settings are chosen on them alone."""
         gridded = Trips(trips).on_grid(self.hz)
-        self.feature_map_ = FeatureMap.fit(gridded, self.features, hinges=self.hinges, edges=True)
+        self.feature_map_ = FeatureMap.fit(gridded, self.features, hinges=self.hinges, edges=self.edges)
         return self.fit_rows(make_rows(self.feature_map_, [self.feature_map_.transform(trip) for trip in gridded]))
 
     def predict(self, trips: Sequence[Trip]) -> Bands:

@@ -15,8 +15,10 @@ from evband.rivals.student import cross_fit, fit_student, scale_design, solve_ri
 class LeastSquares(Rival):
     """Road-load least squares; ridge, residual scale and nu come from cross-fitted residuals of whole trips."""
 
-    def __init__(self, hinges: bool = False, features: str = "auto", hz: float = 1.0, seed: int = 0) -> None:
-        super().__init__(features, hz, seed)
+    def __init__(
+        self, hinges: bool = False, features: str = "auto", hz: float = 1.0, seed: int = 0, edges: bool = True
+    ) -> None:
+        super().__init__(features, hz, seed, edges)
         self.hinges = hinges
 
     def fit_rows(self, rows: Rows) -> Self:

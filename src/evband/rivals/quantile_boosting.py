@@ -10,11 +10,10 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 from evband.rivals.rows import inner_folds
 
 LEVELS = np.arange(1, 20) / 20  # 0.05 .. 0.95
-MOST_TREES = 200
+MOST_TREES = 150
 TRIED = (  # leaves, smallest leaf, rate
     {"max_leaf_nodes": 31, "min_samples_leaf": 20, "learning_rate": 0.1},
     {"max_leaf_nodes": 15, "min_samples_leaf": 100, "learning_rate": 0.1},
-    {"max_leaf_nodes": 63, "min_samples_leaf": 200, "learning_rate": 0.05},
 )
 _TAIL = (0.05, 0.5, 0.95)  # levels on which the quantile models' trees are counted and their band is stretched
 
