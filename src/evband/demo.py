@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from evband.errors import SettingsError
 from evband.files import whole_file
@@ -52,10 +52,8 @@ VEHICLES = (
 )
 
 
-def chapter(
-    vehicle: Vehicle, progress: Callable[[Progress], None], members: int = MEMBERS, epochs: int | None = None
-) -> Chapter:
-    """Simulate the vehicle's drives, train on all but the held-out ones, and score those."""
+def chapter(vehicle: Vehicle, progress: Callable[[Progress], None], **settings: Any) -> Chapter:
+    """Simulate the vehicle's drives, train on all but the held-out ones, and score those. `settings` are PowerModel's."""
     from evband.model import PowerModel
     from evband.report import Chapter
     from evband.scores import evaluate
@@ -65,7 +63,7 @@ def chapter(
     drives = simulate(vehicle.name, hz=HZ, trips=TRIPS)
     train = Trips(drive for number, drive in enumerate(drives) if number not in vehicle.held_out)
     test = Trips(drives[number] for number in vehicle.held_out).on_grid(HZ)
-    model = PowerModel(members=members, hz=HZ, epochs=epochs).fit(train, progress=progress)
+    model = PowerModel(**{"members": MEMBERS, "hz": HZ} | settings).fit(train, progress=progress)
     bands = model.predict(test)
     return Chapter(model, bands, evaluate(bands, test, LEVEL), test, vehicle.title, vehicle.about)
 
