@@ -39,7 +39,9 @@ def main() -> None:
     parser.add_argument("--dropout", type=float, help="rate of the dropout methods; tuned if not given")
     parser.add_argument("--prepare", type=Path, help="only write arrays to train elsewhere")
     parser.add_argument("--trained", type=Path, help="take the weights trained elsewhere")
+    parser.add_argument("--work", type=Path, default=Path(".bench/simulated"), help="folder of checkpoints")
     given = parser.parse_args()
+    given.work.mkdir(parents=True, exist_ok=True)
     header = (
         "python benchmarks/simulated.py",
         f"evband {evband.__version__}, Python {platform.python_version()}, {platform.machine()}, 2 cores; "
@@ -53,7 +55,7 @@ def main() -> None:
             if given.prepare:
                 print(prepare_case(case, recipe, given.prepare))
             elif not results.has(recipe.cell(case)):
-                row, _ = run(case, recipe, trained=given.trained)
+                row, _ = run(case, recipe, work=given.work, trained=given.trained)
                 results.add(row)
                 print(
                     f"{case.name} {name}: RMSE {row['rmse_kw']:.2f} kW, coverage {row['coverage']:.3f}, {row['fit_s']:.0f} s",

@@ -1,0 +1,314 @@
+"""Fill the tables and numbers of README.md and docs/ from the committed result files.
+
+    python docs/tables.py            # rewrite what stands between the marks; `make docs`
+    python docs/tables.py --check    # status 1 if anything differs; tests/test_docs.py does the same
+
+A mark is `<!-- table: NAME -->` or, inside a sentence, `<!-- value: NAME -->`, and ends with `<!-- end -->`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from evband.scores.intervals import mean_interval
+
+ROOT = Path(__file__).resolve().parent.parent
+RESULTS, PAPER = ROOT / "benchmarks" / "results", ROOT / "docs" / "paper"
+MARK = re.compile(r"(<!-- (table|value): ([\w.-]+) -->)(.*?)(<!-- end -->)", re.DOTALL)
+PENDING = "not measured yet"
+
+TASKS = {
+    "i3_torque": "BMW i3, torque",
+    "i3_motion": "BMW i3, no torque",
+    "tesla_road": "Tesla Model 3, road",
+    "tesla_dyno": "Tesla Model 3, dynamometer",
+    "e208": "Peugeot e-208, phone app",
+}
+MODELS = {
+    "t-anchor": "evband (t-anchor)",
+    "gaussian-anchor": "Gaussian head",
+    "t-ensemble": "no anchor",
+    "t-dropout": "t-dropout",
+    "quantile-anchor": "quantile-anchor",
+    "quantile-dropout": "quantile-dropout",
+    "least-squares": "least squares",
+    "least-squares-hinges": "least squares + hinges",
+    "boosting": "boosting",
+    "residual-boosting": "least squares + boosting",
+    "ngboost": "NGBoost",
+    "catboost": "CatBoost",
+    "fastsim": "FASTSim fitted",
+}
+README_MODELS = ("least-squares-hinges", "residual-boosting", "ngboost", "catboost", "t-dropout", "t-anchor")
+VEHICLES = {
+    "sedan_1": "Sedan 1",
+    "sedan_2": "Sedan 2",
+    "truck": "Truck",
+    "hatchback": "Hatchback",
+    "highway": "Highway",
+}
+THEIRS = {"highway": "ioniq5"}  # our name -> the paper's
+METHODS = ("t-anchor", "t-dropout", "quantile-anchor", "quantile-dropout")
+SUMS = ("sse", "sae", "crps", "log_score", "covered", "width")
+
+
+def read(name: str, folder: Path = RESULTS) -> pl.DataFrame | None:
+    """A result file, or None where it has not been made yet."""
+    path = folder / f"{name}.csv"
+    return pl.read_csv(path, comment_prefix="#", infer_schema_length=None) if path.exists() else None
+
+
+def markdown(head: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1) -> str:
+    """A table whose first `left` columns are words."""
+    lines = [head, ["---"] * left + ["---:"] * (len(head) - left), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def number(value: Any, digits: int = 2) -> str:
+    return "-" if value is None or not np.isfinite(value) else f"{value:.{digits}f}"
+
+
+# Measured logs: one row a trip in folds.csv and rivals.csv ----------------------------------------------------------
+
+
+def measured(folds: pl.DataFrame | None, rivals: pl.DataFrame | None) -> pl.DataFrame:
+    """Per-trip sums of every model, on the rows all of a task's models share: rivals whose rows differ are left out."""
+    empty = pl.DataFrame(schema={"task": pl.String, "model": pl.String, "trip_id": pl.String, "n": pl.Int64})
+    keep = ["task", "model", "trip_id", "n", *SUMS]
+    parts = []
+    if folds is not None:
+        parts.append(folds.select(keep).with_columns(pl.col(SUMS).cast(pl.Float64), pl.col("trip_id").cast(pl.String)))
+    if rivals is not None:
+        named = rivals.rename({"rival": "model", "squared_error": "sse", "absolute_error": "sae"})
+        named = named.with_columns(pl.col(SUMS).cast(pl.Float64), pl.col("trip_id").cast(pl.String))
+        ours = parts[0].filter(pl.col("model") == "t-anchor") if parts else None
+        for (task, _, _), part in named.group_by(["task", "model", "rows"], maintain_order=True):
+            if ours is None:
+                same = part["rows"][0] == "after_warmup"
+            else:
+                mine = ours.filter(pl.col("task") == task)
+                joined = part.join(mine.select("trip_id", "n"), on="trip_id", suffix="_ours")
+                same = len(joined) == len(mine) == len(part) and bool((joined["n"] == joined["n_ours"]).all())
+            known = [] if not parts else parts[0].filter(pl.col("task") == task)["model"].to_list()
+            if same and part["model"][0] not in known:
+                parts.append(part.select(keep))
+    return pl.concat(parts, how="vertical_relaxed") if parts else empty
+
+
+def summary(trips: pl.DataFrame) -> dict[str, float]:
+    """Scores of one model on one task from its trips' sums."""
+    n = trips["n"].sum()
+    mean = {name: float(trips[name].fill_nan(None).sum()) / n for name in SUMS}
+    density = trips["log_score"].is_finite().all()
+    low, high = _interval(trips["covered"], trips["n"])
+    return {
+        "rmse": mean["sse"] ** 0.5, "mae": mean["sae"], "crps": mean["crps"], "width": mean["width"],
+        "log_score": mean["log_score"] if density else float("nan"), "coverage": mean["covered"],
+        "low": max(low, 0.0), "high": min(high, 1.0), "trips": len(trips), "n": n,
+    }  # fmt: skip
+
+
+def difference(a: pl.DataFrame, b: pl.DataFrame, score: str = "crps") -> tuple[float, float, float]:
+    """a - b of a mean score, with its trip-paired 95 % interval."""
+    both = a.join(b, on="trip_id", suffix="_b")
+    gap = both[score] - both[f"{score}_b"]
+    return float(gap.sum() / both["n"].sum()), *_interval(gap, both["n"])
+
+
+def _interval(sums: pl.Series, n: pl.Series) -> tuple[float, float]:
+    """Of a mean over rows from trips' sums: whatever happens inside a trip, only its mean and length count."""
+    count = n.to_numpy()
+    rows = np.repeat(sums.to_numpy().astype(float) / count, count)
+    low, high = mean_interval(rows, np.repeat(np.arange(len(count)), count))
+    return float(low), float(high)
+
+
+def _by_model(trips: pl.DataFrame, task: str) -> dict[str, pl.DataFrame]:
+    found = trips.filter(pl.col("task") == task).partition_by("model", as_dict=True)
+    order = [*MODELS, *sorted({str(k[0]) for k in found} - set(MODELS))]
+    return {name: found[(name,)] for name in order if (name,) in found}
+
+
+def comparison(trips: pl.DataFrame) -> str:
+    """README: CRPS of the strongest models; the best bold, and with it whoever is tied with it."""
+    present = [m for m in README_MODELS if m in trips["model"].to_list()]
+    if "t-anchor" not in present:
+        return PENDING
+    rows = []
+    for task, title in TASKS.items():
+        models = _by_model(trips, task)
+        if "t-anchor" not in models:
+            continue
+        crps = {m: summary(part)["crps"] for m, part in models.items() if m in present}
+        best = min(crps, key=crps.__getitem__)
+        tied = {m for m in crps if m == best or difference(models[m], models[best])[1] <= 0}
+        cells = ["-" if m not in crps else f"**{crps[m]:.3f}**" if m in tied else f"{crps[m]:.3f}" for m in present]
+        ours = summary(models["t-anchor"])
+        rows.append(
+            [title, str(ours["trips"]), *cells, f"{ours['coverage']:.3f} ({ours['low']:.2f}-{ours['high']:.2f})"]
+        )
+    return markdown(["log", "trips", *(MODELS[m] for m in present), "evband's 90 % coverage"], rows)
+
+
+def every_model(trips: pl.DataFrame) -> str:
+    """All models on all measured logs, with the trip-paired difference in CRPS to the default model."""
+    rows = []
+    for task, title in TASKS.items():
+        models = _by_model(trips, task)
+        for name, part in models.items():
+            s = summary(part)
+            gap = "-"
+            if name != "t-anchor" and "t-anchor" in models:
+                mean, low, high = difference(part, models["t-anchor"])
+                word = "tied" if low <= 0 <= high else "worse" if mean > 0 else "better"
+                gap = f"{mean:+.3f} [{low:+.3f}, {high:+.3f}] {word}"
+            numbers = [number(s[k]) for k in ("rmse", "mae")] + [number(s[k], 3) for k in ("crps", "log_score")]
+            cover = f"{s['coverage']:.3f} ({s['low']:.2f}-{s['high']:.2f})"
+            rows.append([title, MODELS.get(name, name), *numbers, cover, number(s["width"]), gap])
+    head = ["log", "model", "RMSE", "MAE", "CRPS", "log score", "coverage (95 %)", "width", "CRPS less evband's"]
+    return markdown(head, rows, left=2) if rows else PENDING
+
+
+# Simulated vehicles: one row a fit ----------------------------------------------------------------------------------
+
+
+def one(frame: pl.DataFrame | None, **where: Any) -> dict[str, Any] | None:
+    """The row (of the most members and epochs) that answers to these values."""
+    if frame is None:
+        return None
+    found = frame.filter(pl.all_horizontal(pl.col(k) == v for k, v in where.items())).sort("members", "epochs")
+    return found.row(-1, named=True) if len(found) else None
+
+
+def table_2(ours: pl.DataFrame | None, paper: pl.DataFrame, prior: str = "flat 0.1") -> str:
+    """Accuracy and uncertainty: the paper's row, then ours, per method and vehicle."""
+    columns = ("rmse_kw", "mae_kw", "au_kw", "eu_kw", "r2", "explained_variance")
+    rows = []
+    for method in METHODS:
+        for vehicle, title in VEHICLES.items():
+            theirs = one_of(paper, method=method, vehicle=THEIRS.get(vehicle, vehicle))
+            mine = one(ours, method=method, vehicle=vehicle, preset="paper", prior=prior) or {}
+            pairs = [f"{number(theirs[c])} / {number(mine.get(c))}" for c in columns]
+            rows.append([method, title, *pairs])
+    return markdown(["method", "vehicle", "RMSE", "MAE", "AU", "EU", "R2", "explained variance"], rows, left=2)
+
+
+def table_3(ours: pl.DataFrame | None, paper: pl.DataFrame, prior: str = "flat 0.1") -> str:
+    """Calibration: coverage with the binomial interval, ours with the honest one beside it."""
+    rows = []
+    for vehicle in ("sedan_1", "highway"):
+        for method in METHODS:
+            p = one_of(paper, method=method, vehicle={"sedan_1": "sedan", "highway": "ioniq5"}[vehicle])
+            m = one(ours, method=method, vehicle=vehicle, preset="paper", prior=prior)
+            theirs = [f"{p['coverage']:.3f} ({p['ci_low']:.3f}-{p['ci_high']:.3f})", number(p["width_kw"]), number(p["standardized_variance"])]  # fmt: skip
+            mine = ["-"] * 4
+            if m is not None:
+                mine = [
+                    f"{m['coverage']:.3f} ({m['ci_low']:.3f}-{m['ci_high']:.3f})",
+                    f"{number(m['honest_low'])}-{number(m['honest_high'])}",
+                    number(m["width_kw"]), number(m["standardized_variance"]),
+                ]  # fmt: skip
+            rows.append([VEHICLES[vehicle], method, *theirs, *mine])
+    head = ["vehicle", "method", "paper: coverage", "width", "st. var.", "ours: coverage", "honest interval", "width", "st. var."]  # fmt: skip
+    return markdown(head, rows, left=2)
+
+
+def priors(ours: pl.DataFrame | None) -> str:
+    """What the prior does to one short run: R2, RMSE and CRPS with each."""
+    rows = []
+    for vehicle, title in VEHICLES.items():
+        found = [
+            one(ours, method="t-anchor", vehicle=vehicle, preset=preset, prior=prior)
+            for preset, prior in (("paper", "flat 0.01"), ("paper", "flat 0.1"), ("default", "fan_in"))
+        ]
+        cells = ["-" if r is None else f"{r['r2']:.2f} / {r['rmse_kw']:.2f} / {r['crps_kw']:.2f} / {r['coverage']:.2f}" for r in found]  # fmt: skip
+        rows.append([title, *cells])
+    return markdown(
+        ["R2 / RMSE / CRPS / coverage", "paper, variance 0.01", "paper, variance 0.1", "evband default"], rows
+    )
+
+
+def literal(frame: pl.DataFrame | None) -> str:
+    """The printed objective and the derived one."""
+    if frame is None:
+        return PENDING
+    names = {"sedan_1": "simulated sedan 1, one run", "bmw_i3": "BMW i3, fold 0"}
+    rows = [
+        [names[r["vehicle"]], {"literal": "printed", "posterior": "divided by N"}[r["prior_scale"]],
+         r["prior"].removeprefix("flat "), number(r["r2"], 3), number(r["rmse_kw"]), number(r["eu_kw"], 3)]
+        for r in frame.sort("vehicle", "prior", "prior_scale", descending=[True, False, False]).iter_rows(named=True)
+    ]  # fmt: skip
+    return markdown(["data", "prior term", "variance", "R2", "RMSE in kW", "EU in kW"], rows, left=2)
+
+
+def table_1(ours: pl.DataFrame | None, paper: pl.DataFrame) -> str:
+    """Feature sets."""
+    rows = []
+    for p in paper.iter_rows(named=True):
+        m = one(ours, features=p["set"], vehicle="sedan_1") or {}
+        rows.append([p["set"], p["channels"], number(p["rmse_kw"], 1), number(p["mae_kw"], 1),
+                     number(m.get("rmse_kw")), number(m.get("mae_kw"))])  # fmt: skip
+    return markdown(["set", "channels", "paper: RMSE", "MAE", "ours: RMSE", "MAE"], rows, left=2)
+
+
+def one_of(frame: pl.DataFrame, **where: Any) -> dict[str, Any]:
+    return frame.filter(pl.all_horizontal(pl.col(k) == v for k, v in where.items())).row(0, named=True)
+
+
+def tables() -> dict[str, Callable[[], str]]:
+    """Every name that a mark can have."""
+    trips = measured(read("folds"), read("rivals"))
+    sims, lit, ablation = read("simulated"), read("literal"), read("ablation")
+    paper = {n: read(n, PAPER) for n in ("table1_features", "table2_accuracy", "table3_calibration")}
+    one_, two, three = (frame for frame in paper.values() if frame is not None)
+    return {
+        "comparison": lambda: comparison(trips),
+        "every_model": lambda: every_model(trips),
+        "table1": lambda: table_1(ablation, one_),
+        "table2": lambda: table_2(sims, two),
+        "table3": lambda: table_3(sims, three),
+        "priors": lambda: priors(sims),
+        "literal": lambda: literal(lit),
+    }
+
+
+def filled(text: str, made: dict[str, Callable[[], str]]) -> str:
+    """The text with everything between marks made anew."""
+
+    def fill(match: re.Match[str]) -> str:
+        start, kind, name, _, end = match.groups()
+        space = "\n" if kind == "table" else ""
+        return f"{start}{space}{made[name]()}{space}{end}"
+
+    return MARK.sub(fill, text)
+
+
+def pages() -> list[Path]:
+    return [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Fill tables of README.md and docs/ from benchmarks/results.")
+    parser.add_argument("--check", action="store_true")
+    check, made, stale = parser.parse_args().check, tables(), []
+    for page in pages():
+        text = page.read_text()
+        new = filled(text, made)
+        if new != text:
+            stale.append(page.name)
+            if not check:
+                page.write_text(new)
+    print(f"{'differ' if check else 'rewritten'}: {', '.join(stale) or 'none'}")
+    sys.exit(1 if check and stale else 0)
+
+
+if __name__ == "__main__":
+    main()

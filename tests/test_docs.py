@@ -1,0 +1,112 @@
+"""README and docs say what the result files say, link to what exists, and show code that runs."""
+
+import importlib.util
+import re
+import sys
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from evband.cli import app
+from tiny_car import drives
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="module")
+def tables():
+    spec = importlib.util.spec_from_file_location("evband_docs_tables", ROOT / "docs" / "tables.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_tables_are_those_of_the_result_files(tables):
+    made = tables.tables()
+    for page in tables.pages():
+        text = page.read_text()
+        assert tables.filled(text, made) == text, f"{page.name} differs from benchmarks/results: run make docs"
+
+
+def test_every_mark_has_a_table(tables):
+    names = {m.group(3) for page in tables.pages() for m in tables.MARK.finditer(page.read_text())}
+    assert names <= set(tables.tables())
+    assert {"comparison", "every_model", "table1", "table2", "table3", "literal", "priors"} <= names
+
+
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "docs/reproduction.md"])
+def test_links_lead_somewhere(page):
+    path = ROOT / page
+    for target in re.findall(r"\]\(([^)#]+)", path.read_text()):
+        assert target.startswith("https://") or (path.parent / target).exists(), f"{page} links to {target}"
+
+
+def test_commands_of_the_readme_exist():
+    known = {c.name or c.callback.__name__ for c in app.registered_commands} | {g.name for g in app.registered_groups}
+    named = set(re.findall(r"^evband (\w+)", (ROOT / "README.md").read_text(), re.MULTILINE))
+    assert len(named) >= 6
+    assert named <= known
+
+
+def test_readme_example_runs(tmp_path, monkeypatch, capsys):
+    (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    (tmp_path / "logs").mkdir()
+    for trip in drives(4, seconds=120):
+        trip.table.drop("segment").write_csv(tmp_path / "logs" / f"{trip.trip_id.replace(' ', '_')}.csv")
+    monkeypatch.chdir(tmp_path)
+    assert "members=30" in code
+    quick = code.replace("members=30", "members=2, epochs=1, hidden=8, window=32, burn_in=8, device='cpu'")
+    space = {}
+    exec(quick, space)
+    assert "coverage" in capsys.readouterr().out
+    assert np.isfinite(space["band"].mean_kw)
+
+
+def sums(model, crps, trips=12, n=100, rows=None):
+    """Per-trip sums of a made-up model whose CRPS differs a little from trip to trip."""
+    wiggle = np.random.default_rng(0).normal(0, 0.01, trips)
+    return pl.DataFrame(
+        {
+            "task": "i3_torque", ("rival" if rows else "model"): model, "fold": 0,
+            "trip_id": [f"t{i}" for i in range(trips)], "n": n,
+            ("squared_error" if rows else "sse"): [4.0 * n] * trips, ("absolute_error" if rows else "sae"): [1.5 * n] * trips,
+            "crps": n * (crps + wiggle), "log_score": [1.2 * n] * trips, "covered": [0.9 * n] * trips, "width": [5.0 * n] * trips,
+        } | ({"rows": rows} if rows else {})
+    )  # fmt: skip
+
+
+def test_comparison_marks_the_best_and_what_ties_with_it(tables):
+    noisy = sums("t-dropout", 1.0).with_columns(crps=pl.Series(100 * (1.001 + np.tile([0.05, -0.05], 6))))
+    folds = pl.concat([sums("t-anchor", 1.0), noisy])
+    rivals = pl.concat([sums("residual-boosting", 1.2, rows="after_warmup"), sums("ngboost", 0.5, n=90, rows="all")])
+    trips = tables.measured(folds, rivals)
+    assert set(trips["model"]) == {"t-anchor", "t-dropout", "residual-boosting"}  # ngboost was scored on other rows
+    (line,) = [row for row in tables.comparison(trips).splitlines() if "BMW" in row]
+    assert "**1.00" in line
+    assert line.count("**") == 4
+    assert " 1.2" in line
+    assert "0.900 (0.90-0.90)" in line
+    full = tables.every_model(trips)
+    assert "worse" in full
+    assert "tied" in full
+    assert "| 2.00 | 1.50 |" in full
+
+
+def test_difference_is_the_trip_paired_one(tables):
+    from evband.scores import mean_interval
+
+    rng = np.random.default_rng(1)
+    a, b = sums("a", 1.0), sums("b", 1.0).with_columns(crps=pl.Series(rng.normal(105, 5, 12)))
+    mean, low, high = tables.difference(a, b)
+    gap = (a["crps"] - b["crps"]).to_numpy() / 100
+    expected = mean_interval(np.repeat(gap, 100), np.repeat(np.arange(12), 100))
+    assert mean == pytest.approx(gap.mean())
+    assert (low, high) == pytest.approx(expected)
+
+
+def test_without_results_the_tables_say_so(tables):
+    assert tables.comparison(tables.measured(None, None)) == tables.PENDING
+    assert tables.literal(None) == tables.PENDING
