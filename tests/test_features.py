@@ -240,3 +240,14 @@ def test_edge_speeds_see_the_past_only_and_lie_on_a_straight_pull() -> None:
     other = Trip("pull", pl.DataFrame({"time_s": time, "speed_kmh": later})).on_grid(0.5)
     past = at <= time[200]
     assert np.array_equal(other.table["speed_end_kmh"].to_numpy()[past], end[past])
+
+
+def test_a_knot_has_data_on_both_sides():
+    """A speed limiter's plateau: a knot a hair below it would make a column of no size, and millions beyond it."""
+    rng = np.random.default_rng(0)
+    speed = np.minimum(rng.uniform(0, 40, 5000), 30.0000004)
+    for name, knot in road_load.hinge_knots({"v": speed, "a": -speed}):
+        term = speed if name == "v" else -speed
+        for side in (np.maximum(term - knot, 0), np.maximum(knot - term, 0)):
+            assert side.std() > 0.003 * term.std()
+    assert len([k for k in road_load.hinge_knots({"v": rng.normal(size=5000)}) if k[0] == "v"]) == 9

@@ -24,6 +24,7 @@ FORCES = ("force_n", "road_load_n", "parasitic_n")
 COLD_C, HOT_C = 18.0, 22.0  # below heats, above cools; in between the cabin asks for neither
 
 HINGED = ("a*v", "v", "a", "T*v", "k")
+HINGE_SHARE = 0.003  # of a term's deviation, that each side of a knot must have; at 1 % of a Gaussian it is 0.03
 HINGE_LEVELS = (0.01, 0.03, 0.1, 0.25, 0.5, 0.75, 0.9, 0.97, 0.99)
 
 GRADE_LENGTH_M = 25.0  # memory of the slope: averages 1 m steps, yet follows the road (60 m cost the Tesla 10 %)
@@ -166,11 +167,18 @@ def road_terms(signals: Mapping[str, Value], curved: bool = False) -> dict[str, 
 
 
 def hinge_knots(terms: Mapping[str, np.ndarray]) -> list[tuple[str, float]]:
-    """Knots for ``max(0, term - knot)`` at training quantiles: losses and regeneration limits are not straight lines."""
+    """Knots for ``max(0, term - knot)`` at training quantiles: losses and regeneration limits are not straight lines.
+
+    A knot needs data on both sides: one at the very end of its term makes a column (or a difference of two) so small
+    that, standardised, a value just outside the training range counts as millions.
+    """
     knots = []
     for name in HINGED:
         if name in terms:
             values = terms[name][np.isfinite(terms[name])]
-            at = np.unique(np.round(np.quantile(values, HINGE_LEVELS), 6))
-            knots += [(name, float(knot)) for knot in at if values.min() < knot < values.max()]
+            least = HINGE_SHARE * values.std()
+            for knot in np.unique(np.round(np.quantile(values, HINGE_LEVELS), 6)):
+                sides = positive(values - knot), positive(knot - values)
+                if min(side.std() for side in sides) > least:
+                    knots.append((name, float(knot)))
     return knots
