@@ -26,6 +26,8 @@ from scipy.special import stdtrit
 import evband
 from evband.energy import Ahead, Drive, ErrorModel, SoFar, drives_of, fit_errors, stretch_energy
 from evband.energy.ahead import long_enough
+from evband.logs.grid import MAX_GAP_S
+from evband.logs.power import PowerCurve
 from evband.model import prepare
 from evband.rivals import LeastSquares
 from evband.rivals.base import make_rows
@@ -200,6 +202,20 @@ def plain(trip: evband.Trip) -> Drive:
     return Drive(trip.trip_id, trip.hz, known, zeros[None], zeros + 1, zeros > 0, np.maximum(np.nan_to_num(speed), 0), power)  # fmt: skip
 
 
+def own_error(task: Task, data: Path) -> float:
+    """Root mean square relative change of a trip's measured energy when every second power reading is left out.
+
+    The error of trapezoids between readings h apart grows about as h, so the energy from all readings errs by about as much as this
+    change, or a little less.
+    """
+    changes = []
+    for trip in evband.read_trips(str(data / task.files)):
+        when, power = trip.series("power_kw")
+        whole = PowerCurve.of((when, power), MAX_GAP_S).energy_kwh()
+        changes += [PowerCurve.of((when[k::2], power[k::2]), MAX_GAP_S).energy_kwh() / whole - 1 for k in (0, 1)]
+    return float(np.sqrt(np.mean(np.square(changes))))
+
+
 def summary(items: list[Item]) -> dict[str, float]:
     """Coverage with trips weighing alike, width as a share of what was used, and that width scaled to 90 % coverage."""
     trips = [i.trip_id for i in items]
@@ -257,6 +273,9 @@ def main() -> None:
     with given.out.open("w") as file:
         file.write(f"# python {' '.join(sys.argv)}\n")
         file.write(f"# evband {evband.__version__}, Python {platform.python_version()}, {platform.machine()}, {os.cpu_count()} cores; {models}\n")  # fmt: skip
+        if "e208" in given.tasks:
+            error = own_error(TASKS["e208"], given.data)
+            file.write(f"# e208: without every second power reading a trip's measured energy changes by {error:.1%} (rms): so much of its bands is the measurement's own\n")  # fmt: skip
         file.write("# width90_share: mean width of 90 % bands / mean measured energy (range: distance); width_at_90_covered: the same, scaled so that 90 % are covered\n")  # fmt: skip
         file.write(result.write_csv(float_precision=4))
     with pl.Config(tbl_rows=-1, tbl_cols=-1, float_precision=3, tbl_width_chars=200):

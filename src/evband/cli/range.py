@@ -55,7 +55,6 @@ def range(
     )  # fmt: skip
     for name, answer in found.items():
         if isinstance(answer, str):
-            table.add_row(name, answer)
             continue
         km = [answer.distance_km(p) * units.per_km for p in (0.5, 0.05, 0.95)]
         left = [answer.soc_at_arrival(p) for p in (0.5, 0.05, 0.95)]
@@ -68,6 +67,9 @@ def range(
             f"{kwh[0]:.2f} ({kwh[1]:.2f} .. {kwh[2]:.2f})",
         )
     Console().print(table)
+    for name, answer in found.items():
+        if isinstance(answer, str):
+            print(f"{name}: {answer}")
     if plot:
         write_fan(given, plot)
     if json:
