@@ -129,15 +129,22 @@ def _tiles(chapter: Chapter) -> str:
 
 
 def _notice(chapter: Chapter) -> str:
-    """A warning where much of the driving is unlike the training trips."""
+    """Warnings: trips that the model was trained on, and much driving that is unlike the training trips."""
+    notices = []
+    known = set(chapter.model.fingerprints_)
+    seen = sum(trip.fingerprint in known for trip in chapter.trips)
+    if seen:
+        notices.append(
+            f"{seen} of {len(chapter.trips)} trips were in the training data, so every number here flatters."
+        )
     share, channel = chapter.outside_most()
-    if share < NOTICE_OUTSIDE:
-        return ""
-    which = f", most often {channel}" if channel else ""
-    return (
-        f'<p class="notice">{percent(share)} of the rows have an input outside the range it had in training{text(which)}. '
-        "There the model guesses, its doubt grows, and no calibration holds.</p>"
-    )
+    if share >= NOTICE_OUTSIDE:
+        which = f", most often {channel}" if channel else ""
+        notices.append(
+            f"{percent(share)} of the rows have an input outside the range it had in training{which}. "
+            "There the model guesses, its doubt grows, and no calibration holds."
+        )
+    return "".join(f'<p class="notice">{text(notice)}</p>' for notice in notices)
 
 
 def _headline(chapter: Chapter) -> str:
