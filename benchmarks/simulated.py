@@ -1,6 +1,9 @@
 """The paper's study on the simulated vehicles: four methods and the default model, thirty members each.
 
-    python benchmarks/simulated.py [--vehicles sedan_1 ...] [--recipes t-anchor-0.1 ...] [--members 30]
+The flat prior's variance is 0.1, the upper end of the range that the paper searched; its own choice of 0.01 learns nothing
+from one short run and is kept beside it for the main method (`t-anchor-0.01`).
+
+    python benchmarks/simulated.py [--vehicles sedan_1 ...] [--recipes t-anchor ...] [--members 30]
 
 One row for every vehicle and recipe, written as soon as it is there; rows already in the result file are kept, so that
 the run can be stopped and continued. `--prepare DIR` and `--trained DIR`: see `evband.studies.remote`.
@@ -22,11 +25,11 @@ from evband.studies.results import Results
 from evband.studies.runs import KEY, Recipe, run
 
 PAPER = {"preset": "paper", "epochs": 300}
-FLAT = {"0.1": 0.1, "0.01": 0.01}  # the printed variance, and the upper end of the range that the paper searched
 METHODS = ("t-anchor", "t-dropout", "quantile-anchor", "quantile-dropout")
 RECIPES = {
     "default": Recipe("t-anchor"),
-    **{f"{m}-{name}": Recipe(m, prior_variance=v, **PAPER) for name, v in FLAT.items() for m in METHODS},  # type: ignore[arg-type]
+    **{name: Recipe(name, prior_variance=0.1, **PAPER) for name in METHODS},  # type: ignore[arg-type]
+    "t-anchor-0.01": Recipe("t-anchor", prior_variance=0.01, **PAPER),  # type: ignore[arg-type]
 }
 
 
@@ -49,8 +52,8 @@ def main() -> None:
     )
     results = Results(given.out, KEY, header)
     cases = [simulated(name) for name in given.vehicles]
-    for name in given.recipes:
-        for case in cases:
+    for case in cases:
+        for name in given.recipes:
             recipe = replace(RECIPES[name], members=given.members, dropout=given.dropout)
             if given.prepare:
                 print(prepare_case(case, recipe, given.prepare))

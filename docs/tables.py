@@ -12,13 +12,13 @@ import argparse
 import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
-
-from evband.scores.intervals import mean_interval
+from measured import by_model, difference, measured, summary
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS, PAPER = ROOT / "benchmarks" / "results", ROOT / "docs" / "paper"
@@ -57,7 +57,6 @@ VEHICLES = {
 }
 THEIRS = {"highway": "ioniq5"}  # our name -> the paper's
 METHODS = ("t-anchor", "t-dropout", "quantile-anchor", "quantile-dropout")
-SUMS = ("sse", "sae", "crps", "log_score", "covered", "width")
 
 
 def read(name: str, folder: Path = RESULTS) -> pl.DataFrame | None:
@@ -79,64 +78,6 @@ def number(value: Any, digits: int = 2) -> str:
 # Measured logs: one row a trip in folds.csv and rivals.csv ----------------------------------------------------------
 
 
-def measured(folds: pl.DataFrame | None, rivals: pl.DataFrame | None) -> pl.DataFrame:
-    """Per-trip sums of every model, on the rows all of a task's models share: rivals whose rows differ are left out."""
-    empty = pl.DataFrame(schema={"task": pl.String, "model": pl.String, "trip_id": pl.String, "n": pl.Int64})
-    keep = ["task", "model", "trip_id", "n", *SUMS]
-    parts = []
-    if folds is not None:
-        parts.append(folds.select(keep).with_columns(pl.col(SUMS).cast(pl.Float64), pl.col("trip_id").cast(pl.String)))
-    if rivals is not None:
-        named = rivals.rename({"rival": "model", "squared_error": "sse", "absolute_error": "sae"})
-        named = named.with_columns(pl.col(SUMS).cast(pl.Float64), pl.col("trip_id").cast(pl.String))
-        ours = parts[0].filter(pl.col("model") == "t-anchor") if parts else None
-        for (task, _, _), part in named.group_by(["task", "model", "rows"], maintain_order=True):
-            if ours is None:
-                same = part["rows"][0] == "after_warmup"
-            else:
-                mine = ours.filter(pl.col("task") == task)
-                joined = part.join(mine.select("trip_id", "n"), on="trip_id", suffix="_ours")
-                same = len(joined) == len(mine) == len(part) and bool((joined["n"] == joined["n_ours"]).all())
-            known = [] if not parts else parts[0].filter(pl.col("task") == task)["model"].to_list()
-            if same and part["model"][0] not in known:
-                parts.append(part.select(keep))
-    return pl.concat(parts, how="vertical_relaxed") if parts else empty
-
-
-def summary(trips: pl.DataFrame) -> dict[str, float]:
-    """Scores of one model on one task from its trips' sums."""
-    n = trips["n"].sum()
-    mean = {name: float(trips[name].fill_nan(None).sum()) / n for name in SUMS}
-    density = trips["log_score"].is_finite().all()
-    low, high = _interval(trips["covered"], trips["n"])
-    return {
-        "rmse": mean["sse"] ** 0.5, "mae": mean["sae"], "crps": mean["crps"], "width": mean["width"],
-        "log_score": mean["log_score"] if density else float("nan"), "coverage": mean["covered"],
-        "low": max(low, 0.0), "high": min(high, 1.0), "trips": len(trips), "n": n,
-    }  # fmt: skip
-
-
-def difference(a: pl.DataFrame, b: pl.DataFrame, score: str = "crps") -> tuple[float, float, float]:
-    """a - b of a mean score, with its trip-paired 95 % interval."""
-    both = a.join(b, on="trip_id", suffix="_b")
-    gap = both[score] - both[f"{score}_b"]
-    return float(gap.sum() / both["n"].sum()), *_interval(gap, both["n"])
-
-
-def _interval(sums: pl.Series, n: pl.Series) -> tuple[float, float]:
-    """Of a mean over rows from trips' sums: whatever happens inside a trip, only its mean and length count."""
-    count = n.to_numpy()
-    rows = np.repeat(sums.to_numpy().astype(float) / count, count)
-    low, high = mean_interval(rows, np.repeat(np.arange(len(count)), count))
-    return float(low), float(high)
-
-
-def _by_model(trips: pl.DataFrame, task: str) -> dict[str, pl.DataFrame]:
-    found = trips.filter(pl.col("task") == task).partition_by("model", as_dict=True)
-    order = [*MODELS, *sorted({str(k[0]) for k in found} - set(MODELS))]
-    return {name: found[(name,)] for name in order if (name,) in found}
-
-
 def comparison(trips: pl.DataFrame) -> str:
     """README: CRPS of the strongest models; the best bold, and with it whoever is tied with it."""
     present = [m for m in README_MODELS if m in trips["model"].to_list()]
@@ -144,7 +85,7 @@ def comparison(trips: pl.DataFrame) -> str:
         return PENDING
     rows = []
     for task, title in TASKS.items():
-        models = _by_model(trips, task)
+        models = by_model(trips, task, tuple(MODELS))
         if "t-anchor" not in models:
             continue
         crps = {m: summary(part)["crps"] for m, part in models.items() if m in present}
@@ -162,7 +103,7 @@ def every_model(trips: pl.DataFrame) -> str:
     """All models on all measured logs, with the trip-paired difference in CRPS to the default model."""
     rows = []
     for task, title in TASKS.items():
-        models = _by_model(trips, task)
+        models = by_model(trips, task, tuple(MODELS))
         for name, part in models.items():
             s = summary(part)
             gap = "-"
@@ -259,6 +200,73 @@ def table_1(ours: pl.DataFrame | None, paper: pl.DataFrame) -> str:
     return markdown(["set", "channels", "paper: RMSE", "MAE", "ours: RMSE", "MAE"], rows, left=2)
 
 
+# Sentences of the claims table -------------------------------------------------------------------------------------
+
+
+def _fits(ours: pl.DataFrame | None, method: str, prior: str = "flat 0.1") -> dict[str, dict[str, Any]]:
+    """The paper's recipe with one method, by vehicle."""
+    found = {v: one(ours, method=method, vehicle=v, preset="paper", prior=prior) for v in VEHICLES}
+    return {v: row for v, row in found.items() if row is not None}
+
+
+def claim_accuracy(ours: pl.DataFrame | None) -> str:
+    rows = list(_fits(ours, "t-anchor").values())
+    if not rows:
+        return PENDING
+    rmse, r2 = ([r[c] for r in rows] for c in ("rmse_kw", "r2"))
+    spread = [f"{np.mean(x):.2f} ± {np.std(x, ddof=1):.2f}" if len(x) > 1 else f"{x[0]:.2f}" for x in (rmse, r2)]
+    return f"RMSE {spread[0]} kW, R2 {spread[1]} over {len(rows)} simulated vehicles"
+
+
+def claim_coverage(ours: pl.DataFrame | None) -> str:
+    rows = list(_fits(ours, "t-anchor").values())
+    if not rows:
+        return PENDING
+    wider = np.mean([(r["honest_high"] - r["honest_low"]) / (r["ci_high"] - r["ci_low"]) for r in rows])
+    held = [r["coverage"] for r in rows]
+    inside = sum(r["ci_low"] <= 0.9 <= r["ci_high"] for r in rows)
+    return (
+        f"coverage {min(held):.2f} to {max(held):.2f}, the binomial interval holds 0.90 in {inside} of {len(rows)} vehicles; "
+        f"the honest interval is {wider:.1f} times as wide"
+    )
+
+
+def claim_against(ours: pl.DataFrame | None, other: str, score: str, words: str) -> str:
+    """In how many vehicles the t-anchor is ahead of another method, and by how much."""
+    mine, theirs = _fits(ours, "t-anchor"), _fits(ours, other)
+    both = [v for v in mine if v in theirs]
+    if not both:
+        return PENDING
+    ratio = np.exp(np.mean([np.log(mine[v][score] / theirs[v][score]) for v in both]))
+    ahead = sum(mine[v][score] < theirs[v][score] for v in both)
+    return f"{words} lower in {ahead} of {len(both)} simulated vehicles, {ratio:.2f} times {other}'s on average"
+
+
+def claim_measured(trips: pl.DataFrame, other: str) -> str:
+    """On how many measured logs the default model is ahead of another, tied with it, behind it (CRPS)."""
+    ahead, tied, behind = [], [], []
+    for task, title in TASKS.items():
+        models = by_model(trips, task, tuple(MODELS))
+        if "t-anchor" in models and other in models:
+            _, low, high = difference(models[other], models["t-anchor"])
+            (ahead if low > 0 else behind if high < 0 else tied).append(title)
+    if not ahead + tied + behind:
+        return PENDING
+    return f"on measured logs t-anchor is ahead on {len(ahead)}, tied on {len(tied)}, behind on {len(behind)} (CRPS)"
+
+
+def claim_features(ours: pl.DataFrame | None) -> str:
+    s1, s3, s5 = (one(ours, features=f, vehicle="sedan_1") for f in ("S1", "S3", "S5"))
+    if s1 is None or s3 is None or s5 is None:
+        return PENDING
+    return f"S1 {s1['rmse_kw']:.2f}, S3 {s3['rmse_kw']:.2f}, S5 {s5['rmse_kw']:.2f} kW"
+
+
+def claim_prior(ours: pl.DataFrame | None, prior: str) -> str:
+    r2 = [row["r2"] for row in _fits(ours, "t-anchor", prior).values()]
+    return f"R2 {min(r2):.2f} to {max(r2):.2f}" if len(r2) > 1 else f"R2 {r2[0]:.2f}" if r2 else PENDING
+
+
 def one_of(frame: pl.DataFrame, **where: Any) -> dict[str, Any]:
     return frame.filter(pl.all_horizontal(pl.col(k) == v for k, v in where.items())).row(0, named=True)
 
@@ -277,6 +285,14 @@ def tables() -> dict[str, Callable[[], str]]:
         "table3": lambda: table_3(sims, three),
         "priors": lambda: priors(sims),
         "literal": lambda: literal(lit),
+        "accuracy": lambda: claim_accuracy(sims),
+        "coverage": lambda: claim_coverage(sims),
+        "sharper": lambda: claim_against(sims, "quantile-anchor", "width_at_90_kw", "width at 90 % coverage"),
+        "dropout": lambda: claim_against(sims, "t-dropout", "crps_kw", "CRPS"),
+        "features": lambda: claim_features(ablation),
+        "flat_0.01": lambda: claim_prior(sims, "flat 0.01"),
+        "flat_0.1": lambda: claim_prior(sims, "flat 0.1"),
+        **{f"measured_{m}": partial(claim_measured, trips, m) for m in MODELS if m != "t-anchor"},
     }
 
 

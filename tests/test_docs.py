@@ -17,11 +17,13 @@ ROOT = Path(__file__).resolve().parent.parent
 
 @pytest.fixture(scope="module")
 def tables():
+    sys.path.insert(0, str(ROOT / "docs"))
     spec = importlib.util.spec_from_file_location("evband_docs_tables", ROOT / "docs" / "tables.py")
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)
-    return module
+    yield module
+    sys.path.remove(str(ROOT / "docs"))
 
 
 def test_tables_are_those_of_the_result_files(tables):
@@ -110,3 +112,36 @@ def test_difference_is_the_trip_paired_one(tables):
 def test_without_results_the_tables_say_so(tables):
     assert tables.comparison(tables.measured(None, None)) == tables.PENDING
     assert tables.literal(None) == tables.PENDING
+
+
+def fits(method, factor=1.0, prior="flat 0.1"):
+    """Made-up fits of the paper's recipe on two vehicles."""
+    scores = {"rmse_kw": 3.0, "r2": 0.92, "crps_kw": 1.5, "width_at_90_kw": 8.0}
+    bounds = {"coverage": 0.89, "ci_low": 0.87, "ci_high": 0.91, "honest_low": 0.79, "honest_high": 0.99}
+    return [
+        {"vehicle": v, "method": method, "preset": "paper", "prior": prior, "members": 30, "epochs": 300}
+        | {k: factor * x for k, x in scores.items()}
+        | bounds
+        for v in ("sedan_1", "highway")
+    ]
+
+
+def test_claims_are_told_from_the_fits(tables):
+    sims = pl.DataFrame([*fits("t-anchor"), *fits("t-dropout", 1.25), *fits("quantile-anchor", 0.5)])
+    assert tables.claim_accuracy(sims) == "RMSE 3.00 ± 0.00 kW, R2 0.92 ± 0.00 over 2 simulated vehicles"
+    assert "holds 0.90 in 2 of 2 vehicles; the honest interval is 5.0 times" in tables.claim_coverage(sims)
+    assert "lower in 2 of 2 simulated vehicles, 0.80 times" in tables.claim_against(
+        sims, "t-dropout", "crps_kw", "CRPS"
+    )
+    assert "lower in 0 of 2" in tables.claim_against(sims, "quantile-anchor", "width_at_90_kw", "width")
+    assert tables.claim_prior(sims, "flat 0.01") == tables.PENDING
+    assert tables.claim_prior(sims, "flat 0.1") == "R2 0.92 to 0.92"
+    trips = tables.measured(pl.concat([sums("t-anchor", 1.0), sums("t-dropout", 1.1)]), None)
+    assert "ahead on 1, tied on 0, behind on 0" in tables.claim_measured(trips, "t-dropout")
+    assert tables.claim_measured(trips, "ngboost") == tables.PENDING
+
+
+def test_an_unfinished_file_leaves_dashes(tables):
+    sims = pl.DataFrame(fits("t-anchor")[:1])
+    line = next(row for row in tables.priors(sims).splitlines() if "Sedan 1" in row)
+    assert line == "| Sedan 1 | - | 0.92 / 3.00 / 1.50 / 0.89 | - |"

@@ -95,7 +95,9 @@ def search(trials: pl.DataFrame, parameters: Sequence[str], path: Path) -> None:
         axis.plot(values[finished], score[finished], ".", color=COLOURS[0])
         axis.set(xlabel=name)
         if name == "rate":
-            axis.set_xscale("log")
+            axis.set(xscale="log", xlim=(8e-6, 1.2e-2))
+        elif name in ("layers", "hidden", "epochs"):
+            axis.set_xticks(np.unique(values))
     for axis in axes[1 + len(parameters) :]:
         axis.set_axis_off()
     _save(figure, path)

@@ -1,0 +1,70 @@
+"""Scores of measured logs from per-trip sums: one row a trip in folds.csv and rivals.csv."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import polars as pl
+
+from evband.scores.intervals import mean_interval
+
+SUMS = ("sse", "sae", "crps", "log_score", "covered", "width")
+
+
+def measured(folds: pl.DataFrame | None, rivals: pl.DataFrame | None) -> pl.DataFrame:
+    """Per-trip sums of every model, on the rows all of a task's models share: rivals whose rows differ are left out."""
+    empty = pl.DataFrame(schema={"task": pl.String, "model": pl.String, "trip_id": pl.String, "n": pl.Int64})
+    keep = ["task", "model", "trip_id", "n", *SUMS]
+    parts = []
+    if folds is not None:
+        parts.append(folds.select(keep).with_columns(pl.col(SUMS).cast(pl.Float64), pl.col("trip_id").cast(pl.String)))
+    if rivals is not None:
+        named = rivals.rename({"rival": "model", "squared_error": "sse", "absolute_error": "sae"})
+        named = named.with_columns(pl.col(SUMS).cast(pl.Float64), pl.col("trip_id").cast(pl.String))
+        ours = parts[0].filter(pl.col("model") == "t-anchor") if parts else None
+        for (task, _, _), part in named.group_by(["task", "model", "rows"], maintain_order=True):
+            if ours is None:
+                same = part["rows"][0] == "after_warmup"
+            else:
+                mine = ours.filter(pl.col("task") == task)
+                joined = part.join(mine.select("trip_id", "n"), on="trip_id", suffix="_ours")
+                same = len(joined) == len(mine) == len(part) and bool((joined["n"] == joined["n_ours"]).all())
+            known = [] if not parts else parts[0].filter(pl.col("task") == task)["model"].to_list()
+            if same and part["model"][0] not in known:
+                parts.append(part.select(keep))
+    return pl.concat(parts, how="vertical_relaxed") if parts else empty
+
+
+def summary(trips: pl.DataFrame) -> dict[str, float]:
+    """Scores of one model on one task from its trips' sums."""
+    n = trips["n"].sum()
+    mean = {name: float(trips[name].fill_nan(None).sum()) / n for name in SUMS}
+    density = trips["log_score"].is_finite().all()
+    low, high = _interval(trips["covered"], trips["n"])
+    return {
+        "rmse": mean["sse"] ** 0.5, "mae": mean["sae"], "crps": mean["crps"], "width": mean["width"],
+        "log_score": mean["log_score"] if density else float("nan"), "coverage": mean["covered"],
+        "low": max(low, 0.0), "high": min(high, 1.0), "trips": len(trips), "n": n,
+    }  # fmt: skip
+
+
+def difference(a: pl.DataFrame, b: pl.DataFrame, score: str = "crps") -> tuple[float, float, float]:
+    """a - b of a mean score, with its trip-paired 95 % interval."""
+    both = a.join(b, on="trip_id", suffix="_b")
+    gap = both[score] - both[f"{score}_b"]
+    return float(gap.sum() / both["n"].sum()), *_interval(gap, both["n"])
+
+
+def _interval(sums: pl.Series, n: pl.Series) -> tuple[float, float]:
+    """Of a mean over rows from trips' sums: whatever happens inside a trip, only its mean and length count."""
+    count = n.to_numpy()
+    rows = np.repeat(sums.to_numpy().astype(float) / count, count)
+    low, high = mean_interval(rows, np.repeat(np.arange(len(count)), count))
+    return float(low), float(high)
+
+
+def by_model(trips: pl.DataFrame, task: str, first: Sequence[str]) -> dict[str, pl.DataFrame]:
+    found = trips.filter(pl.col("task") == task).partition_by("model", as_dict=True)
+    order = [*first, *sorted({str(k[0]) for k in found} - set(first))]
+    return {name: found[(name,)] for name in order if (name,) in found}
