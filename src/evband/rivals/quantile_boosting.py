@@ -10,7 +10,7 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 from evband.rivals.rows import inner_folds
 
 LEVELS = np.arange(1, 20) / 20  # 0.05 .. 0.95
-MOST_TREES = 150
+MOST_TREES = 120
 TRIED = (  # leaves, smallest leaf, rate
     {"max_leaf_nodes": 31, "min_samples_leaf": 20, "learning_rate": 0.1},
     {"max_leaf_nodes": 15, "min_samples_leaf": 100, "learning_rate": 0.1},
@@ -38,7 +38,7 @@ class BoostedQuantiles:
 
     def fit(self, x: np.ndarray, y: np.ndarray, group: np.ndarray) -> Self:
         """Tune, then fit the mean and 19 quantiles on all rows."""
-        outs = inner_folds(group, seed=self.seed)
+        outs = inner_folds(group, seed=self.seed)[:1]  # a third of the trips: 25 fits instead of 60
         paths = [self._errors(x, y, outs, "squared_error", None, setting)[0] for setting in TRIED]
         self.setting_ = TRIED[int(np.argmin([path.min() for path in paths]))]
         trees = 1 + int(np.argmin(min(paths, key=np.min)))
