@@ -10,20 +10,19 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
 
 from evband import job as jobs
 from evband import settings as presets
 from evband.bands import Bands, GaussianMixture, Mixture, QuantileSet, StudentMixture
 from evband.calibration import fit_stretch, minimum_trips
 from evband.errors import SettingsError, TripsError
+from evband.estimator import Estimator
 from evband.features import FeatureMap
 from evband.features import Sequence as Rows
 from evband.job import Job
 from evband.network.anchors import DROPOUT, stream
 from evband.network.heads import as_members
 from evband.network.predict import Prediction, predict
-from evband.scores import evaluate
 from evband.training.loop import Data, Progress
 from evband.trips import Trip, Trips
 
@@ -37,7 +36,7 @@ WARMUP_S = 30.0  # after a reset the state is still filling: predicted, flagged 
 CALIBRATION_LEVEL = 0.9
 
 
-class PowerModel(BaseEstimator):  # type: ignore[misc]
+class PowerModel(Estimator):
     """An ensemble that tells battery power from motion, and how sure it is.
 
     Every argument left at None takes the preset's value (`evband.settings.PRESETS`). After `fit`:
@@ -182,6 +181,8 @@ class PowerModel(BaseEstimator):  # type: ignore[misc]
         self.calibration_ = (
             f"stretched by {self.stretch_:.3f} on {found} trips, each predicted by members that never saw it"
         )
+        from evband.scores import evaluate
+
         scores = evaluate(bands.stretched(self.stretch_), level=CALIBRATION_LEVEL)
         self.summary_["out_of_bag"] = {
             k: scores[k] for k in ("n", "rmse_kw", "mae_kw", "crps_kw", "coverage", "width_kw")
