@@ -36,6 +36,7 @@ AUTO = (
     "wind_ms",
 )
 ROAD = "road: "  # before the name of an input that is a road-load feature
+CHUNK_ROWS = 1 << 15  # turned into features at a time: in float64 a day at 10 Hz would take a gigabyte
 HELD = ("ambient_temp_c", "wind_ms")  # slow channels: the last reading stands until the next
 _ELECTRICAL_NAME = re.compile(r"power|voltage|current|soc|energy|_kwh?$|_[av]$", re.IGNORECASE)
 
@@ -201,8 +202,11 @@ class FeatureMap:
         if self.edges:
             for name in (road_load.KINETIC, road_load.CHANGE):
                 signals[name] = np.nan_to_num(raw[name])
-        x, r = self._rows(signals)
-        return x.astype(np.float32), r.astype(np.float32), which
+        x, r = (np.empty((len(values), len(names)), np.float32) for names in (self.input_names, self.road_names))
+        for begin in range(0, len(values), CHUNK_ROWS):
+            here = slice(begin, begin + CHUNK_ROWS)
+            x[here], r[here] = self._rows({name: signal[here] for name, signal in signals.items()})
+        return x, r, which
 
     def stream(self) -> FeatureStream:
         """Tick-by-tick twin of `transform`, with its own small memory."""

@@ -242,7 +242,7 @@ def test_collapse_makes_one_network_and_tells_the_cost(run, car, folder, monkeyp
 def test_info_is_the_model_card(run, car, folder):
     status, out, _ = run("info", car)
     assert status == 0
-    for word in ("t-anchor, 3 members", "9 trips", "effective mass", "drag area", "degrees of freedom", "stretched by"):
+    for word in ("t-anchor, 3 members", "9 trips", "effective mass", "drag area", "degrees of freedom", "calibration"):
         assert word in out
     status, out, _ = run("info", car, "--json")
     assert json.loads(out)["car"]["effective mass"]["unit"] == "kg"
