@@ -28,7 +28,8 @@ def info(
 
 def _lines(told: dict[str, Any]) -> list[tuple[str, str]]:
     on, nu, bag = told["trained_on"], told["nu"], told["out_of_bag"]
-    ranges = (f"{channel} {low:.4g} .. {high:.4g}" for channel, (low, high) in told["ranges"].items())
+    names = {"elevation_m": "grade, from elevation_m"}
+    ranges = (f"{names.get(c, c)} {low:.4g} .. {high:.4g}" for c, (low, high) in told["ranges"].items())
     lines = [
         ("method", f"{told['method']}, {told['members']} members of {told['network']}"),
         ("grid", f"{told['grid_hz']:g} Hz"),
@@ -55,7 +56,7 @@ def _lines(told: dict[str, Any]) -> list[tuple[str, str]]:
         lines.append(("degrees of freedom", f"{nu['mean']:.2f} ({nu['low']:.2f} to {nu['high']:.2f}{floor})"))
     lines.append(("calibration", f"{told['calibration']} (stretch {told['stretch']:.3f})"))
     for name, term in told["car"].items():
-        lines.append((name, f"{term['mean']:.4g} +- {term['spread']:.2g} {term['unit']}"))
+        lines.append((name, f"{term['mean']:.4g} +- {term['spread']:.3g} {term['unit']}"))
     if not told["road_load_terms"]:
         lines.append(("road-load path", "none, so no mass, drag or rolling resistance to read"))
     elif "effective mass" not in told["car"]:
