@@ -36,13 +36,17 @@ MODELS = {
     "t-anchor": "evband (t-anchor)",
     "gaussian-anchor": "Gaussian head",
     "t-ensemble": "no anchor",
+    "t-anchor trips": "trip bootstrap",
     "t-dropout": "t-dropout",
     "quantile-anchor": "quantile-anchor",
     "quantile-dropout": "quantile-dropout",
     "least-squares": "least squares",
+    "least-squares-edges": "least squares + edges",
     "least-squares-hinges": "least squares + hinges",
     "boosting": "boosting",
+    "boosting-edges": "boosting + edges",
     "residual-boosting": "least squares + boosting",
+    "residual-boosting-edges": "least squares + boosting + edges",
     "ngboost": "NGBoost",
     "catboost": "CatBoost",
     "fastsim": "FASTSim fitted",
@@ -273,7 +277,7 @@ def one_of(frame: pl.DataFrame, **where: Any) -> dict[str, Any]:
 
 def tables() -> dict[str, Callable[[], str]]:
     """Every name that a mark can have."""
-    trips = measured(read("folds"), read("rivals"))
+    trips = measured(read("folds"), read("rivals"), read("crps19"))
     sims, lit, ablation = read("simulated"), read("literal"), read("ablation")
     paper = {n: read(n, PAPER) for n in ("table1_features", "table2_accuracy", "table3_calibration")}
     one_, two, three = (frame for frame in paper.values() if frame is not None)

@@ -145,3 +145,15 @@ def test_an_unfinished_file_leaves_dashes(tables):
     sims = pl.DataFrame(fits("t-anchor")[:1])
     line = next(row for row in tables.priors(sims).splitlines() if "Sedan 1" in row)
     assert line == "| Sedan 1 | - | 0.92 / 3.00 / 1.50 / 0.89 | - |"
+
+
+def test_quantile_methods_are_scored_on_equal_terms(tables):
+    folds = pl.concat(
+        [sums("t-anchor", 1.0), sums("quantile-anchor", 1.04).with_columns(log_score=pl.lit(None, pl.Float64))]
+    )
+    nineteen = sums("t-anchor", 1.0).select("task", "trip_id", "n", crps19=pl.col("crps") * 1.04)
+    plain, fair = tables.measured(folds, None), tables.measured(folds, None, nineteen)
+    crps = [tables.summary(part.filter(pl.col("model") == "quantile-anchor"))["crps"] for part in (plain, fair)]
+    assert crps[1] == pytest.approx(crps[0] / 1.04)
+    ours = [tables.summary(part.filter(pl.col("model") == "t-anchor"))["crps"] for part in (plain, fair)]
+    assert ours[0] == ours[1]
