@@ -26,7 +26,7 @@ def demo(
     import_fastsim()
     began = time.monotonic()
     print(
-        f"Five simulated vehicles, {TRIPS} drives each; nothing here is measured. This takes two or three minutes.",
+        f"Five simulated vehicles, {TRIPS} drives each; nothing here is measured. This takes about two minutes.",
         flush=True,
     )
     chapters = {}

@@ -12,7 +12,7 @@ from evband.report.thinning import extreme_rows
 SCATTER_DOTS = 1500
 SMALL = (400, 290)
 NARROW = 0.8  # of the widest: above that, nothing is narrow
-ANNOTATION_PX = 118  # between two annotations
+NOTE_PX = 7.0  # of a letter
 
 
 def stretch_picture(chapter: Chapter, rows: slice, width: int, height: int, css: str) -> str:
@@ -29,7 +29,7 @@ def stretch_picture(chapter: Chapter, rows: slice, width: int, height: int, css:
     chart.line(time, chapter.rows.mean[rows], "mean")
     chart.dots(time[~missed], y[~missed], "inside", 1.7)
     chart.dots(time[missed], y[missed], "miss", 3.0)
-    _annotate(chart, time, lower, upper, y, missed)
+    _annotate(chart, time, lower, upper, y, missed, chapter.rows.outside[rows])
     return chart.svg(f"{chapter.word.capitalize()} battery power of a short drive, with the band around its mean", css)
 
 
@@ -41,28 +41,38 @@ def _band(chart: Chart, chapter: Chapter, rows: slice | NDArray[np.intp], time: 
     chart.area(time, mean - share * (mean - lower), mean + share * (upper - mean), "band-data")
 
 
-def _annotate(chart: Chart, time: Array, lower: Array, upper: Array, y: Array, missed: NDArray[np.bool_]) -> None:
+def _annotate(
+    chart: Chart,
+    time: Array,
+    lower: Array,
+    upper: Array,
+    y: Array,
+    missed: NDArray[np.bool_],
+    outside: NDArray[np.bool_],
+) -> None:
     """Say at the top, with a line down to it, where the band is wide, where it is narrow, and what a miss is."""
     width = upper - lower
     beyond = np.where(missed, np.maximum(lower - y, y - upper), -np.inf)
-    per_px = (time[-1] - time[0]) / (chart.right - chart.left)
-    edge = ANNOTATION_PX / 2 * per_px
-    central = (time > time[0] + edge) & (time < time[-1] - edge)
+    widest, narrowest = width.max(), width.min()
+    unlike = ", unlike training" if outside[np.argmax(width)] else ""
     wanted = [
-        (np.where(central, beyond, -np.inf), y, "a miss"),
-        (np.where(central, width, -np.inf), upper, "wide: {:.1f} kW"),
-        (np.where(central, -width, -np.inf), upper, "narrow: {:.1f} kW"),
+        (np.where(width == widest, 1.0, -np.inf), upper, f"wide: {widest:.1f} kW{unlike}"),
+        (beyond, y, "a miss"),
+        (-width if narrowest < NARROW * widest else np.full(len(y), -np.inf), upper, "narrow: {:.1f} kW"),
     ]
-    taken: list[float] = []
+    at = chart.px(time)
+    taken: list[tuple[float, float]] = []  # where, and half how wide
     for merit, foot, text in wanted:
-        away = np.array([all(abs(t - other) > ANNOTATION_PX * per_px for other in taken) for t in time])
-        merit = np.where(away, merit, -np.inf)
+        half = NOTE_PX * len(text) / 2
+        free = (at > chart.left + half - 20) & (at < chart.right - half + 20)
+        for other, other_half in taken:
+            free &= np.abs(at - other) > half + other_half + 12
+        merit = np.where(free, merit, -np.inf)
         i = int(np.argmax(merit))
-        if np.isfinite(merit[i]) and not (text.startswith("narrow") and width[i] > NARROW * width.max()):
-            taken.append(float(time[i]))
-            at = float(chart.px(time[i]))
-            chart.segment(at, chart.top - 16, at, float(chart.py(foot[i])) - 5, "leader")
-            chart.text(at, chart.top - 22, text.format(width[i]), "note", "middle")
+        if np.isfinite(merit[i]):
+            taken.append((float(at[i]), half))
+            chart.segment(at[i], chart.top - 16, at[i], float(chart.py(foot[i])) - 5, "leader")
+            chart.text(at[i], chart.top - 22, text.format(width[i]), "note", "middle")
 
 
 def drive_picture(chapter: Chapter, width: int = 1080, height: int = 320) -> str:

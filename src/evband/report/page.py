@@ -165,7 +165,7 @@ def _overview(chapters: Sequence[Chapter]) -> str:
         "the line its honest 95 % interval over trips: long, because the trips are few. Width is that of the band, MAE the typical "
         "miss of the mean, CRPS judges mean and band together (both in kW, lower is better)."
     )
-    return f'<section id="overview"><h2>{count(len(chapters))} vehicles</h2><p class="lead">{text(lead)}</p>{table(head, rows, (2, 3, 4, 5, 6, 7), (5, 6, 7))}</section>'
+    return f'<section id="overview"><h2>{count(len(chapters))} vehicles</h2><p class="lead">{text(lead)}</p>{table(head, rows, (2, 3, 4, 5, 6, 7), (4, 5, 6, 7))}</section>'
 
 
 def _footer(chapters: Sequence[Chapter]) -> str:

@@ -46,8 +46,8 @@ def drive(chapter: Chapter, number: int) -> Html:
         f'{legend(chapter.word)}<script type="application/json">{timeline.pack(chapter)}</script></div>'
     )
     lead = Html(
-        f"{text(chapter.word.capitalize())} power, the mean and the {100 * chapter.level:g} % band. Drag across the chart to zoom, "
-        "double-click to see the whole trip, or use the buttons. Blue is the scatter that the data itself has, the amber "
+        f"{text(chapter.word.capitalize())} power, the mean and the {100 * chapter.level:g} % band. Zoom with the buttons, or drag a mouse "
+        "across the chart; a double-click shows the whole trip. Blue is the scatter that the data itself has, the amber "
         "rim what the members' disagreement adds to it."
     )
     return section("The drives", lead, body, f"drives-{number}")
