@@ -92,7 +92,8 @@ def cuts(head: dict, drive: Drive, errors: ErrorModel, seed: int) -> list[Item]:
     for share in rng.uniform(0.2, 0.8, DRAWS):
         at = int(np.searchsorted(drive.distance_km, share * drive.distance_km[-1]))
         rest = drive.rows(slice(at, len(drive)))
-        used = float(np.where(np.isfinite(rest.power_kw), rest.power_kw, rest.mean).sum() / rest.hz / 3600)
+        drawn = np.cumsum(np.where(np.isfinite(rest.power_kw), rest.power_kw, rest.mean)) / rest.hz / 3600
+        used = float(drawn[-1])
         if rest.distance_km[-1] < 2.0 or used <= 0:
             continue
         for what, past_rows in (("range", 0), ("range_so_far", at)):
@@ -100,7 +101,7 @@ def cuts(head: dict, drive: Drive, errors: ErrorModel, seed: int) -> list[Item]:
             past.drive(drive.rows(slice(0, past_rows)))
             way = long_enough(Ahead.of(rest, errors), Ahead.of(drive, errors), used, past)
             ends = way.reach(used, past, (0.25, 0.1, 0.05, 0.75, 0.9, 0.95))
-            km = float(rest.distance_km[-1])
+            km = float(rest.distance_km[np.argmax(drawn >= used)])  # where such a battery is first empty
             items.append(Item(**head, what=what, trip_id=drive.trip_id, truth=km, low=tuple(ends[:3]), high=tuple(ends[3:]), used=km))  # fmt: skip
     return items
 
@@ -166,11 +167,11 @@ def model_of(task: Task, fold: int, train: Trips) -> tuple[evband.PowerModel, bo
     if path.exists():
         model = evband.load(path)
         assert not {t.fingerprint for t in train}.isdisjoint(model.fingerprints_), f"{path} is of other trips"
-        if model.energy_ is not None and "lasting" not in model.energy_:  # kept by an older fit
-            _, job = prepare(train, model.settings_)
-            bands = model.out_of_bag(train, job)
-            assert bands is not None
-            model.energy_ = fit_errors(drives_of(bands)).to_dict()
+        bands = model.out_of_bag(
+            train, prepare(train, model.settings_)[1]
+        )  # its own trips only, by this version's rules
+        assert bands is not None
+        model.energy_ = fit_errors(drives_of(bands)).to_dict()
         return model, True
     return evband.PowerModel(features=task.features, hz=task.hz, members=5, epochs=12).fit(train), False
 

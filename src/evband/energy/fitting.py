@@ -19,6 +19,7 @@ LEAST_TRIPS = 3
 HORIZONS_S = 10.0 * 2.0 ** np.arange(8)  # 10 s .. 21 min
 SLOW_S = (20.0, 40.0, 80.0, 160.0, 320.0, 640.0)
 SHARES = (0.0, 0.25, 0.5, 0.75, 0.9)
+PARTS = 10  # in which trips are left out to choose the share
 LIKELIHOOD_FROM_S = 160.0  # the share is chosen by stretches a driver would ask about
 
 
@@ -29,6 +30,13 @@ class _Windows:
     error: Array  # mean measured minus predicted, kW
     noise: Array  # mean aleatoric variance, kW^2
     spread: Array  # EU: variance over members of their mean power, kW^2
+    trip: int = 0  # number of the trip
+
+    def pick(self, which: NDArray[np.bool_]) -> _Windows:
+        return _Windows(self.error[which], self.noise[which], self.spread[which])
+
+
+ByHorizon = dict[float, list[_Windows]]
 
 
 def fit_errors(drives: list[Drive]) -> ErrorModel:
@@ -41,18 +49,39 @@ def fit_errors(drives: list[Drive]) -> ErrorModel:
         )
     seconds = np.array([len(d) / d.hz for d in drives])
     whole = [windows(d, len(d)) for d in drives]
-    trips = _Windows(*(np.array([float(getattr(w, n)[0]) for w in whole]) for n in ("error", "noise", "spread")))
-    by_horizon: dict[float, list[_Windows]] = {}
+    error, noises, spread = (np.array([float(getattr(w, n)[0]) for w in whole]) for n in ("error", "noise", "spread"))
+    trips = _Windows(error, noises, spread)
+    by_horizon: ByHorizon = {}
     for horizon in HORIZONS_S:
-        found = [windows(d, round(horizon * d.hz)) for d in drives if len(d) >= horizon * d.hz >= 1]
+        found = [
+            replace(windows(d, round(horizon * d.hz)), trip=i)
+            for i, d in enumerate(drives)
+            if len(d) >= horizon * d.hz >= 1
+        ]
         found = [w for w in found if len(w.error)]
         if len(found) >= max(LEAST_TRIPS, len(drives) / 3):
             by_horizon[float(horizon)] = found
     noise = float(np.mean([d.noise.mean() for d in drives]))
-    fits = [_fit(by_horizon, trips, seconds, share, noise) for share in SHARES]
-    best = max(fits, key=lambda model: _likelihood(model, by_horizon, trips, seconds))
+    share = max(SHARES, key=lambda share: _left_out(by_horizon, trips, seconds, share, noise))
+    best = _fit(by_horizon, trips, seconds, share, noise)
     best = replace(best, most=float(np.quantile(np.concatenate([d.noise for d in drives]), 0.99)))
     return replace(best, lasting=how_lasting(best, drives))
+
+
+def _left_out(by_horizon: ByHorizon, trips: _Windows, seconds: Array, share: float, noise: float) -> float:
+    """Log likelihood of calibration trips left out of the fit in turn: what fits its own trips best need not fit the next."""
+    number = np.arange(len(seconds))
+    parts = min(PARTS, len(seconds))
+    total = 0.0
+    for part in range(parts):
+        out = number % parts == part
+        if (~out).sum() < 2:
+            return 0.0
+        kept = {h: [w for w in ws if not out[w.trip]] for h, ws in by_horizon.items()}
+        model = _fit({h: ws for h, ws in kept.items() if ws}, trips.pick(~out), seconds[~out], share, noise)
+        held = {h: [w for w in ws if out[w.trip]] for h, ws in by_horizon.items()}
+        total += _likelihood(model, held, trips.pick(out), seconds[out])
+    return total
 
 
 def windows(drive: Drive, rows: int) -> _Windows:
@@ -74,9 +103,7 @@ def _sums(values: Array, rows: int, at: NDArray[np.int64]) -> Array:
     return np.asarray(total[..., at + rows] - total[..., at])
 
 
-def _fit(
-    by_horizon: dict[float, list[_Windows]], trips: _Windows, seconds: Array, share: float, noise: float
-) -> ErrorModel:
+def _fit(by_horizon: ByHorizon, trips: _Windows, seconds: Array, share: float, noise: float) -> ErrorModel:
     """At one share: non-negative parts that fit the variance at all horizons, then tau^2 from the whole trips.
 
     h times the variance at horizon h is the Newey-West (Bartlett) long-run variance with h lags, so short horizons tell R,
@@ -116,7 +143,7 @@ def _second_moment(w: _Windows, bias: float, share: float, noise: float) -> floa
     return float(np.mean((w.error - bias) ** 2 / _size(w, share, noise)))
 
 
-def _likelihood(model: ErrorModel, by_horizon: dict[float, list[_Windows]], trips: _Windows, seconds: Array) -> float:
+def _likelihood(model: ErrorModel, by_horizon: ByHorizon, trips: _Windows, seconds: Array) -> float:
     """Gaussian log likelihood of trips, and of long stretches with those of one trip weighing as one."""
 
     def gain(w: _Windows, t: Array | float) -> Array:
