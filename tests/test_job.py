@@ -13,8 +13,8 @@ from evband.job import (
     members_of,
     repeats,
     resolve_device,
-    steps_of,
     train,
+    windows_of,
 )
 from evband.settings import resolve
 from tiny_car import arrays
@@ -80,7 +80,7 @@ def test_a_plain_ensemble_has_no_anchor_and_dropout_trains_one_network_on_all():
 def test_a_member_is_the_same_in_any_crowd():
     thetas = [train(job(), resolve("default", members=m, **TINY))[0] for m in (1, 4)]
     assert torch.equal(thetas[0][0], thetas[1][0])
-    assert steps_of(job(), resolve("default", members=1, **TINY)) == steps_of(job(), resolve("default", **TINY))
+    assert windows_of(job(), resolve("default", members=1, **TINY)) == windows_of(job(), resolve("default", **TINY))
 
 
 def test_a_job_travels(tmp_path):

@@ -29,9 +29,8 @@ from evband.network.anchors import START, WINDOWS, draw, make_prior, stream
 from evband.network.architecture import Architecture
 from evband.network.forward import forward
 from evband.training import objective
-from evband.training.loop import steps_for
 from evband.training.settings import TrainingSettings, learning_rate
-from evband.training.windows import Segments, cut, epoch_batches, find_segments, most_windows
+from evband.training.windows import Segments, cut, epoch_batches, epoch_shape, find_segments, most_windows
 from evband.trips import Trip, Trips
 
 STEPS = 2500  # of the optimiser, however much or little there is to learn from
@@ -72,9 +71,9 @@ def distill(
     )
     arch = settings.architecture(lesson.x.shape[1], lesson.r.shape[1])
     plan = TrainingSettings(seed=seed)
-    plan = replace(plan, batch=min(plan.batch, most_windows(lesson.segments, plan.window, plan.burn_in)))
-    batches = steps_for(lesson.segments, plan)
-    plan = replace(plan, epochs=-(-steps // batches))
+    windows = most_windows(lesson.segments, plan.window, plan.burn_in)
+    batches, _ = epoch_shape(windows, plan.batch)
+    plan = replace(plan, batch=min(plan.batch, windows), epochs=-(-steps // batches))
     theta = _teach(arch, _start(arch, model, lesson, seed), lesson, plan, batches, progress)
     student = _sibling(model, "distilled")
     student.settings_, student.theta_ = settings, theta

@@ -20,8 +20,8 @@ from evband.network.anchors import Prior, make_prior
 from evband.network.architecture import Architecture
 from evband.settings import Settings
 from evband.training.checkpoint import Checkpoint, CheckpointMismatch
-from evband.training.loop import Data, Member, Progress, Trainer, run, steps_for
-from evband.training.windows import find_segments
+from evband.training.loop import Data, Member, Progress, Trainer, run
+from evband.training.windows import find_segments, most_windows
 
 FOLDS = 5
 RIDGE = 1e-5
@@ -144,7 +144,7 @@ def train(
     check_rows(job, settings)
     members = members_of(job, settings, prior_mean)
     trainer = Trainer(
-        job.architecture(settings), job.data, members, settings.training(), device, steps_of(job, settings)
+        job.architecture(settings), job.data, members, settings.training(), device, windows_of(job, settings)
     )
     if checkpoint is not None:
         try:
@@ -163,14 +163,14 @@ def train(
     return theta, summary
 
 
-def steps_of(job: Job, settings: Settings) -> int:
-    """Batches an epoch, the same for every member whichever others train beside it: enough for each choice of left-out fold."""
+def windows_of(job: Job, settings: Settings) -> int:
+    """Room for windows in an epoch, the same for a member whoever trains beside it: enough for any choice of left-out fold."""
     segments = find_segments(job.data.start, job.data.trip)
-    trips, training = np.unique(job.data.trip), settings.training()
+    trips = np.unique(job.data.trip)
     kept = [trips[job.fold[trips] != fold] for fold in range(job.folds)] if _crossed(job, settings) else [trips]
     if settings.kind == "dropout":
         kept.append(trips)
-    return max(steps_for(segments.of_trips(some), training) for some in kept)
+    return max(most_windows(segments.of_trips(some), settings.window, settings.burn_in) for some in kept)
 
 
 def _crossed(job: Job, settings: Settings) -> bool:

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evband.training.windows import cut, epoch_batches, find_segments, most_windows
+from evband.training.windows import cut, epoch_batches, epoch_shape, find_segments, most_windows
 
 lengths_of_segments = st.lists(st.integers(1, 400), min_size=1, max_size=8)
 
@@ -44,6 +44,14 @@ def test_windows_fall_elsewhere_in_each_epoch():
     segments = segments_of([5000])
     one, two = (cut(segments, 128, 32, np.random.default_rng(seed)) for seed in (0, 1))
     assert not np.array_equal(one.start[1:20], two.start[1:20])
+
+
+def test_an_epoch_is_no_wider_than_its_windows():
+    assert epoch_shape(81, 64) == (2, 48)
+    assert epoch_shape(128, 64) == (2, 64)
+    assert epoch_shape(3, 64) == (1, 8)
+    assert epoch_shape(5, 3) == (2, 3)
+    assert all(s * b >= n for n in range(1, 300) for s, b in [epoch_shape(n, 16)])
 
 
 def test_batches_hold_every_window_once():

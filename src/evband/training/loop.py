@@ -18,7 +18,7 @@ from evband.network.dropout import draw_masks
 from evband.network.lstm import Masks
 from evband.training.objective import Batch, Rows, Terms, data_loss, objective
 from evband.training.settings import TrainingSettings, learning_rate
-from evband.training.windows import Segments, cut, epoch_batches, find_segments, most_windows
+from evband.training.windows import cut, epoch_batches, epoch_shape, find_segments, most_windows
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class Trainer:
         members: list[Member],
         settings: TrainingSettings,
         device: str = "cpu",
-        steps: int | None = None,  # of an epoch; by default as many as the member with most windows needs
+        windows: int | None = None,  # room for them in an epoch; by default the most that any member has
     ):
         self.arch, self.settings, self.members, self.device = arch, settings, members, torch.device(device)
         known = np.isfinite(data.y)
@@ -99,7 +99,8 @@ class Trainer:
         segments = find_segments(data.start, data.trip)
         self.train_segments = [segments.of_trips(m.train) for m in members]
         self.held_segments = [segments.of_trips(m.held_out) for m in members]
-        self.steps = steps or max(steps_for(s, settings) for s in self.train_segments)
+        most = windows or max(most_windows(s, settings.window, settings.burn_in) for s in self.train_segments)
+        self.steps, self.batch = epoch_shape(most, settings.batch)
         self.variance = torch.stack([m.prior.variance for m in members]).to(self.device)
         self.anchor = self._draw(ANCHOR)
         self.terms = self._terms(data, known)
@@ -202,7 +203,7 @@ class Trainer:
         out = []
         for member, segments in zip(self.members, self.train_segments, strict=True):
             rng = stream(s.seed, member.number, WINDOWS, epoch)
-            out.append(epoch_batches(cut(segments, s.window, s.burn_in, rng), self.steps, s.batch, rng))
+            out.append(epoch_batches(cut(segments, s.window, s.burn_in, rng), self.steps, self.batch, rng))
         return torch.from_numpy(np.stack(out, axis=2)).to(self.device)
 
     def _set_batch(self, windows: Tensor, step: int) -> None:
@@ -213,7 +214,7 @@ class Trainer:
                 static.copy_(new)
         if self.settings.dropout:
             rngs = [stream(self.settings.seed, m.number, DROPOUT, step) for m in self.members]
-            new = draw_masks(self.arch, self.settings.dropout, self.settings.batch, rngs)
+            new = draw_masks(self.arch, self.settings.dropout, self.batch, rngs)
             if self._masks is None:
                 self._masks = new.to(self.device)
             else:
@@ -285,11 +286,6 @@ class Trainer:
         """``[members, parameters]``: best on held-out trips where there are any, else the last."""
         has_best = torch.isfinite(self.state.best_score).unsqueeze(1)
         return torch.where(has_best, self.state.best, self.theta.detach()).cpu()
-
-
-def steps_for(segments: Segments, settings: TrainingSettings) -> int:
-    """Batches that any random cut of these segments fits in."""
-    return -(-most_windows(segments, settings.window, settings.burn_in) // settings.batch)
 
 
 class Keeper(Protocol):

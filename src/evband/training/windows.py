@@ -71,6 +71,12 @@ def most_windows(segments: Segments, window: int, burn_in: int) -> int:
     return int((1 + -(-rest // (window - burn_in))).sum())
 
 
+def epoch_shape(windows: int, batch: int) -> tuple[int, int]:
+    """Steps of an epoch and windows a step, for that many windows: no wider than they fill, in eights as kernels work."""
+    steps = -(-windows // batch)
+    return steps, min(batch, -(-windows // steps // 8) * 8)
+
+
 def epoch_batches(windows: Windows, steps: int, batch: int, rng: np.random.Generator) -> NDArray[np.int64]:
     """``[3, steps, batch]``: start, first, stop, shuffled; what is left over is filled with empty windows, spread evenly."""
     order = rng.permutation(steps * batch)
