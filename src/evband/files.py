@@ -30,6 +30,10 @@ def whole_file(path: str | Path) -> Iterator[Path]:
         os.replace(temporary, path)
     except OSError as error:
         raise _write_error(path, error) from error
+    except Exception as error:
+        if "No space left" in str(error):  # libraries wrap a full disk in errors of their own (polars for Parquet)
+            raise _write_error(path, OSError(errno.ENOSPC, str(error))) from error
+        raise
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)

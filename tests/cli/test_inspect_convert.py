@@ -52,6 +52,8 @@ def is_one_sentence(err):
         ("time_s,speed_kmh\n5,1\n1,2\n", "backwards"),
         ("time_s,speed_kmh\n0,\n1,\n", "missing"),
         ("time_s,speed_kmh\n", "no rows"),
+        ("time_s,speed_kmh\n0,999\n1,999\n", "outside -30..350"),
+        ("time_s|speed_kmh\n0|1\n1|2\n", "separated by '|'"),
         (b"PAR1 cut short", "cannot be parsed"),
     ],
 )
@@ -91,13 +93,26 @@ def _raise(error):
     return raiser
 
 
+def _os_error(code):
+    return OSError(code, os.strerror(code))
+
+
 @pytest.mark.parametrize(
-    ("code", "says"), [(errno.ENOSPC, "disk is full"), (errno.EACCES, "permission"), (errno.EIO, "could not")]
+    ("error", "says"),
+    [
+        (_os_error(errno.ENOSPC), "disk is full"),
+        (
+            pl.exceptions.ComputeError("parquet: underlying IO error: No space left on device (os error 28)"),
+            "disk is full",
+        ),
+        (_os_error(errno.EACCES), "permission"),
+        (_os_error(errno.EIO), "could not"),
+    ],
 )
-def test_nothing_is_left_when_writing_fails(run, monkeypatch, code, says):
+def test_nothing_is_left_when_writing_fails(run, monkeypatch, error, says):
     write("log.csv", DRIVE)
     write("out.parquet", "what was there before")
-    monkeypatch.setattr(pl.DataFrame, "write_parquet", _half_written(OSError(code, os.strerror(code))))
+    monkeypatch.setattr(pl.DataFrame, "write_parquet", _half_written(error))
     status, _, err = run("convert", "log.csv", "-o", "out.parquet")
     assert status == 2
     assert says in err
@@ -175,6 +190,15 @@ def test_bad_options(run, option):
     status, _, err = run("inspect", "log.csv", *option)
     assert status == 2
     is_one_sentence(err)
+
+
+@pytest.mark.parametrize("hz", ["0", "-1", "nan", "1e9"])
+def test_a_grid_rate_that_is_none(run, hz):
+    write("log.csv", DRIVE)
+    status, _, err = run("convert", "log.csv", "-o", "out.csv", "--hz", hz)
+    assert status == 2
+    is_one_sentence(err)
+    assert not os.path.exists("out.csv")
 
 
 def test_usage_errors_and_help(run):

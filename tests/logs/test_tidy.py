@@ -138,3 +138,31 @@ def test_no_frame_at_all():
         evband.read_trips({"time_s": [1]})
     with pytest.raises(TripsError, match="no trips"):
         evband.read_trips([])
+
+
+def test_a_grid_of_one_row_beside_others_and_a_simulations_truth_come_back(tmp_path):
+    long = Trip(
+        "long", pl.DataFrame({"time_s": [0.0, 3.0, 9.0], "speed_kmh": [1.0, 2.0, 3.0], "true_nu": [4.0, None, 5.0]})
+    )
+    short = Trip("short", pl.DataFrame({"time_s": [7.0], "speed_kmh": [5.0], "true_nu": [4.0]}))
+    for some in (Trips([long, short]), Trips([long, short]).on_grid(1 / 3)):
+        write_trips(some, tmp_path / "trips.parquet")
+        same(evband.read_trips(tmp_path / "trips.parquet"), some)
+
+
+@pytest.mark.parametrize(
+    ("segment", "times"), [(["x", "x", "y"], [0, 1, 2]), ([0, None, 1], [0, 1, 2]), ([0, 0, 1], [0.0, 1.0, 2.7])]
+)
+def test_a_segment_column_of_somebody_elses_is_no_grid(segment, times):
+    frame = pl.DataFrame({"time_s": times, "speed_kmh": [5.0, 6.0, 7.0], "segment": segment})
+    (trip,) = evband.read_trips(frame)
+    assert trip.hz is None
+    assert "segment" in trip.report.notes[0]
+    assert "segment" not in trip.table.columns
+
+
+def test_an_alias_names_a_column_of_a_tidy_table(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text("time_s,sped\n0,1\n1,2\n")
+    (trip,) = evband.read_trips(path, aliases={"speed_kmh": ["sped"]})
+    assert trip.series("speed_kmh")[1].tolist() == [1.0, 2.0]

@@ -56,7 +56,7 @@ def read_trips(
         trip = to_trip(readings, where, cleaning, flip_power)
         if any(trip.trip_id == other.trip_id for other in trips):
             trip = replace(trip, trip_id=_free_id(f"{Path(where).name.split('.')[0]}:{trip.trip_id}", trips))
-        trips.append(trip.on_grid(hz, cleaning.max_gap_s) if hz else trip)
+        trips.append(trip if hz is None else trip.on_grid(hz, cleaning.max_gap_s))
     return Trips(trips)
 
 
@@ -72,14 +72,25 @@ def to_trip(readings: Readings, where: str, cleaning: Cleaning, flip_power: bool
         series = {name: (t, -v) if name in _FLIPPED else (t, v) for name, (t, v) in series.items()}
         notes = (*notes, "the sign of power and current was turned (flip_power)")
     if readings.hz is not None:
-        table = _table(series).with_columns(segment=pl.Series(readings.segment, dtype=pl.Int32))
+        table = _with_truth(_table(series), readings).with_columns(segment=pl.Series(readings.segment, dtype=pl.Int32))
         return Trip(readings.trip_id, table, readings.hz, Quality(readings.format, where, notes))
     series, findings = clean(series, cleaning)
     if "speed_kmh" not in series:
-        raise LogError(f"{label}: no speed is left after cleaning; `evband inspect` shows what was found.")
+        why = "; ".join(f.text for f in findings if f.channel in (None, "speed_kmh"))
+        raise LogError(
+            f"{label}: no speed is left after cleaning ({why}); keep what was dropped with --keep or --limit."
+        )
     if "power_kw" in series and "power_kw" not in readings.series:
         notes = (*notes, "power rebuilt from current and voltage at the current's own instants")
-    return Trip(readings.trip_id, _table(series), None, Quality(readings.format, where, notes, tuple(findings)))
+    table = _with_truth(_table(series), readings)
+    return Trip(readings.trip_id, table, None, Quality(readings.format, where, notes, tuple(findings)))
+
+
+def _with_truth(table: pl.DataFrame, readings: Readings) -> pl.DataFrame:
+    """The table with a simulation's truth beside it, where the log is a simulated one."""
+    if readings.truth is None:
+        return table
+    return table.join(readings.truth, on="time_s", how="left", maintain_order="left")
 
 
 def _table(series: Mapping[str, Series]) -> pl.DataFrame:
@@ -116,7 +127,7 @@ def _all_readings(source: Any, options: ReadOptions) -> Iterable[tuple[str, Read
                 for readings in read_file(path, options):
                     yield str(path), readings
         else:
-            for readings in tidy.frame_readings(_polars(one), "frame", "trip"):
+            for readings in tidy.frame_readings(_polars(one), "frame", "trip", options.aliases):
                 yield "frame", readings
 
 

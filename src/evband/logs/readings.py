@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 Series = tuple[NDArray[np.float64], NDArray[np.float64]]  # (time_s sorted, value), both [readings]
@@ -34,6 +35,7 @@ class Readings:
     notes: tuple[str, ...] = ()  # what a user should know: units converted, duplicates dropped, which PID was chosen
     hz: float | None = None  # set only by a table that already is on the grid
     segment: NDArray[np.int32] | None = None  # with hz: the segment number of every row of that table
+    truth: pl.DataFrame | None = None  # time_s and the columns true_* of a simulated table
 
 
 @dataclass(frozen=True)

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import io
+import re
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from evband.channels import EDGES, VALUES, require
 from evband.errors import LogError
 from evband.logs.readings import Readings, ReadOptions
+from evband.trips import truths
 
 NAME = "tidy table"
 
@@ -21,13 +26,13 @@ def detect(head: bytes) -> bool:
     """Parquet, or a header line with `time_s` and one of our channels in it."""
     if head.startswith(_PARQUET):
         return True
-    names = {name.strip(' "\r') for name in _header(head).replace(";", ",").replace("\t", ",").split(",")}
+    names = {name.strip(' "\r') for name in re.split(r"[,;\t|]", _header(head))}
     return "time_s" in names or len(names & set(VALUES)) >= 2
 
 
 def read(path: Path, data: bytes, options: ReadOptions) -> list[Readings]:
     """All trips of a tidy file."""
-    return frame_readings(parse(path, data), str(path), path.name.split(".")[0])
+    return frame_readings(parse(path, data), str(path), path.name.split(".")[0], options.aliases)
 
 
 def parse(path: Path, data: bytes) -> pl.DataFrame:
@@ -36,7 +41,7 @@ def parse(path: Path, data: bytes) -> pl.DataFrame:
         if data.startswith(_PARQUET):
             return pl.read_parquet(io.BytesIO(data))
         header = _header(data[:65536])
-        other = max(";", "\t", key=header.count)
+        other = max(";", "\t", "|", key=header.count)
         if header.count(other) > header.count(","):
             raise LogError(
                 f"{path}: its columns are separated by {other!r}, a tidy table's by commas; "
@@ -52,16 +57,23 @@ def _header(head: bytes) -> str:
     return head.removeprefix(b"\xef\xbb\xbf").split(b"\n", 1)[0].decode("utf-8", "replace")
 
 
-def frame_readings(frame: pl.DataFrame, where: str, default_id: str) -> list[Readings]:
+def frame_readings(
+    frame: pl.DataFrame, where: str, default_id: str, aliases: Mapping[str, Sequence[str]] | None = None
+) -> list[Readings]:
     """The trips of a frame in our names. Columns that are no channels of ours are never used."""
+    frame = _renamed(frame, aliases or {})
     for needed in ("time_s", "speed_kmh"):
         require(needed, frame.columns, where)
-    ours = (*VALUES, *EDGES) if "segment" in frame.columns else VALUES  # a grid's edge speeds come along with it
+    numbered = "segment" in frame.columns and frame["segment"].dtype.is_integer() and not frame["segment"].null_count()
+    ours = (*VALUES, *EDGES) if numbered else VALUES  # a grid's edge speeds come along with it
     channels = [name for name in ours if name in frame.columns]
-    ignored = [name for name in frame.columns if name not in (*ours, "time_s", "trip_id", "segment")]
+    truth = [name for name in truths(frame) if frame[name].dtype.is_numeric()]
+    ignored = [name for name in frame.columns if name not in ("time_s", "trip_id", *channels, *truth)]
+    if numbered:
+        ignored.remove("segment")
     notes = (f"columns that are no channels were ignored: {', '.join(ignored)}",) if ignored else ()
-    numbers = frame.select([_number(frame, name, where) for name in ("time_s", *channels)])
-    if "segment" in frame.columns:
+    numbers = frame.select([_number(frame, name, where) for name in ("time_s", *channels, *truth)])
+    if numbered:
         numbers = numbers.with_columns(frame["segment"].cast(pl.Int32))
     ids = (
         frame["trip_id"].cast(pl.String)
@@ -74,7 +86,38 @@ def frame_readings(frame: pl.DataFrame, where: str, default_id: str) -> list[Rea
         raise LogError(f"{where}: it has a header but no rows; there is no trip in it.")
     numbers = numbers.with_columns(ids.alias("trip_id"))
     parts = numbers.partition_by("trip_id", maintain_order=True, as_dict=True, include_key=False)
-    return [_one_trip(str(key[0]), part, where, notes) for key, part in parts.items()]
+    trips = {str(key[0]): _in_order(str(key[0]), part, where) for key, part in parts.items()}
+    hz = grid_rate([part["time_s"].to_numpy() for part, _ in trips.values()]) if numbered else None
+    if numbered and hz is None:
+        notes = (*notes, "the column segment was ignored: the times lie on no grid")
+    return [_one_trip(name, part, where, (*notes, *more), hz) for name, (part, more) in trips.items()]
+
+
+def _renamed(frame: pl.DataFrame, aliases: Mapping[str, Sequence[str]]) -> pl.DataFrame:
+    """The user's own names for channels that the frame lacks, as ours."""
+    found = {
+        channel: next((name for name in names if name in frame.columns), None)
+        for channel, names in aliases.items()
+        if channel not in frame.columns
+    }
+    return frame.rename({name: channel for channel, name in found.items() if name is not None})
+
+
+def grid_rate(times: Sequence[NDArray[np.float64]]) -> float | None:
+    """The rate of the grid on which all these trips' rows stand; None where there is none.
+
+    >>> grid_rate([np.array([0.5, 1.0, 3.5]), np.array([7.0])]), grid_rate([np.array([0.0, 1.0, 2.7])])
+    (2.0, None)
+    """
+    steps = np.concatenate([np.diff(time) for time in times])
+    if not len(steps):
+        return None
+    rows = np.round(steps / steps.min())
+    if np.any(np.abs(steps / steps.min() - rows) > 1e-3 * rows):
+        return None
+    rate = float(rows.sum() / steps.sum())
+    plain = float(Fraction(rate).limit_denominator(1000))
+    return plain if abs(plain - rate) <= 1e-6 * rate else rate
 
 
 def _number(frame: pl.DataFrame, name: str, where: str) -> pl.Series:
@@ -94,7 +137,8 @@ def _number(frame: pl.DataFrame, name: str, where: str) -> pl.Series:
     return number.set(~number.is_finite(), None).alias(name) if name != "time_s" else number
 
 
-def _one_trip(trip_id: str, part: pl.DataFrame, where: str, notes: tuple[str, ...]) -> Readings:
+def _in_order(trip_id: str, part: pl.DataFrame, where: str) -> tuple[pl.DataFrame, tuple[str, ...]]:
+    """A trip's rows with times that increase, and a note where some repeated; a clock that runs back is an error."""
     time = part["time_s"].fill_null(float("nan")).to_numpy()
     if not np.isfinite(time).all():
         row = int(np.argmin(np.isfinite(time))) + 1
@@ -106,21 +150,22 @@ def _one_trip(trip_id: str, part: pl.DataFrame, where: str, notes: tuple[str, ..
             f"{where}: time runs backwards in trip {trip_id}, from {time[row - 1]:g} to {time[row]:g} s at its row {row + 1}; "
             f"sort the rows, or give each drive a trip_id of its own."
         )
-    if (steps == 0).any():
-        again = int((steps == 0).sum())
-        notes = (*notes, f"{again} rows repeat the time of the row before; the last of each is kept")
-        part = part.filter(pl.Series(np.append(steps > 0, True)))
-        time = part["time_s"].to_numpy()
-    hz = None
-    if "segment" in part.columns and len(time) > 1:
-        hz = float(np.round(1.0 / np.min(np.diff(time)), 6))
+    if not (steps == 0).any():
+        return part, ()
+    note = f"{int((steps == 0).sum())} rows repeat the time of the row before; the last of each is kept"
+    return part.filter(pl.Series(np.append(steps > 0, True))), (note,)
+
+
+def _one_trip(trip_id: str, part: pl.DataFrame, where: str, notes: tuple[str, ...], hz: float | None) -> Readings:
+    time = part["time_s"].to_numpy()
     series = {}
-    for name in part.columns:
-        if name in (*VALUES, *EDGES) and part[name].null_count() < part.height:
+    for name in VALUES if hz is None else (*VALUES, *EDGES):
+        if name in part.columns and part[name].null_count() < part.height:
             known = part[name].is_not_null().to_numpy()
             value = part[name].to_numpy()
             series[name] = (time, value) if known.all() else (time[known], value[known])
     if not series:
         raise LogError(f"{where}: all values of trip {trip_id} are missing; leave that trip out.")
     segment = part["segment"].to_numpy() if hz is not None else None
-    return Readings(trip_id, series, NAME, notes, hz, segment)
+    truth = part.select("time_s", *truths(part)) if truths(part) else None
+    return Readings(trip_id, series, NAME, notes, hz, segment, truth)

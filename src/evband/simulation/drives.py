@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import polars as pl
 from scipy.integrate import trapezoid
@@ -13,7 +11,7 @@ from evband.errors import SettingsError
 from evband.simulation.bench import bench_run
 from evband.simulation.highway import highway_drive
 from evband.simulation.vehicles import CARS
-from evband.trips import Trip, Trips
+from evband.trips import Trips
 
 NAMES: tuple[str, ...] = tuple(CARS)
 TRUTH = ("true_power_kw", "true_scale_kw", "true_nu")
@@ -37,8 +35,7 @@ def simulate(name: str, hz: float = 10.0, seed: int = 0, trips: int = 1) -> Trip
     >>> simulate("sedan_1", hz=1)  # doctest: +SKIP
     Trips(1 trips, 766 rows, as logged)
     """
-    frame = simulated_log(name, hz, seed, trips)
-    return Trips(_with_truth(trip, frame) for trip in Trips.from_frame(frame.drop(TRUTH)))
+    return Trips.from_frame(simulated_log(name, hz, seed, trips))
 
 
 def simulated_log(name: str, hz: float = 10.0, seed: int = 0, trips: int = 1) -> pl.DataFrame:
@@ -80,8 +77,3 @@ def _one(name: str, trip: int, hz: float, seed: int) -> pl.DataFrame:
     rng = np.random.default_rng([seed, NAMES.index(name), trip])
     frame = highway_drive(trip, rng) if name == "highway" else bench_run(name, trip, hz, rng)
     return frame.with_columns(trip_id=pl.lit(f"sim_{name}_{trip:03d}"))
-
-
-def _with_truth(trip: Trip, frame: pl.DataFrame) -> Trip:
-    truth = frame.filter(pl.col("trip_id") == trip.trip_id).select("time_s", *TRUTH)
-    return replace(trip, table=trip.table.join(truth, on="time_s", how="left", maintain_order="left"))
