@@ -152,3 +152,12 @@ def test_a_power_sign_that_contradicts_the_motion_names_the_option():
     assert ("sign", "power_kw") not in kinds(right)
     (finding,) = [f for f in wrong if f.kind == "sign"]
     assert "--flip-power" in finding.text
+
+
+def test_a_wrong_sign_is_found_though_the_car_still_draws_power_while_it_brakes_gently():
+    time = np.arange(300.0)
+    speed, acceleration = 60 + 40 * np.sin(time / 25), 40 / 25 * np.cos(time / 25) / 3.6
+    power = 5 + 0.15 * speed + 1.8 * acceleration * speed / 3.6
+    for sign in (1, -1):
+        _, findings = clean({"speed_kmh": (time, speed), "power_kw": (time, sign * power)}, Cleaning())
+        assert (("sign", "power_kw") in kinds(findings)) == (sign < 0)

@@ -147,7 +147,8 @@ def _check_sign(series: AllSeries, found: list[Finding]) -> None:
     acceleration = (speed[step:] - speed[:-step]) / 3.6 / elapsed
     power, moving = kw[step:], (speed[step:] > 10.0) & (elapsed < 10.0)
     speeding, braking = power[moving & (acceleration > 0.3)], power[moving & (acceleration < -0.3)]
-    if len(speeding) >= 5 and len(braking) >= 5 and np.median(speeding) < 0 < np.median(braking):
+    # Braking may still draw power (a heater, gentle braking), so it need only draw more than speeding up does.
+    if len(speeding) >= 5 and len(braking) >= 5 and np.median(speeding) < min(0.0, float(np.median(braking))):
         text = (
             f"power is {np.median(speeding):.1f} kW while the car speeds up and {np.median(braking):.1f} kW while it brakes: "
             f"its sign is the wrong way round; read it with --flip-power (flip_power=True)"

@@ -144,6 +144,10 @@ def test_a_dead_or_sparse_claim_loses():
         ("Rychlost vozidla", "Napětí baterie", "Proud baterie", "Venkovní teplota"),
         ("Voertuigsnelheid", "Accuspanning", "Accustroom", "Buitentemperatuur"),
         ("Velocità veicolo", "Tensione batteria HV", "Corrente batteria HV", "Temperatura esterna"),
+        ("Velocidade do veículo", "Tensão da bateria", "Corrente da bateria", "Temperatura do ar ambiente"),
+        ("Скорость автомобиля", "Напряжение батареи", "Ток батареи", "Температура за бортом"),
+        ("Швидкість автомобіля", "Напруга батареї", "Струм батареї", "Зовнішня температура"),
+        ("Jármű sebessége", "Akkumulátor feszültség", "Akkumulátor áram", "Külső hőmérséklet"),
         ("Fahrzeuggeschwindigkeit", "Hochvoltbatterie Spannung", "Hochvoltbatterie Strom", "Außentemperatur"),
         (
             "[HVAC] Real Vehicle Speed",
@@ -175,6 +179,14 @@ def test_names_of_other_languages_and_makers(speed, voltage, current, ambient):
 def test_the_user_extends_the_aliases():
     rows = [(1, "Fart", 50, "km/h"), (2, "Vehicle speed", 1, "km/h")]
     assert long(rows, aliases={"speed_kmh": ["Fart"]}).series["speed_kmh"][1][0] == 50
+
+
+def test_a_log_without_power_says_which_names_it_has():
+    notes = long([(1, "Vehicle speed", 50, "km/h"), (2, "Battery Current", 5, "A"), (3, "Spenning", 400, "V")]).notes
+    (note,) = [note for note in notes if note.startswith("no power")]
+    assert "no battery_voltage_v" in note
+    assert "battery_current_a" not in note
+    assert "'Spenning'" in note
 
 
 def test_wide_takes_one_reading_a_row():

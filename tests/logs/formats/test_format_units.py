@@ -65,7 +65,8 @@ def test_the_shipped_table_claims_each_of_its_names():
     ["Average speed", "Durchschnittsgeschwindigkeit", "[ADAS] Front left wheel speed (High res.)", "[BMS] Cumulative Charge Current", "[BMS] Maximum Cell Voltage",
      "[BMS] Auxillary Battery Voltage", "OBD Module Voltage", "[ICCU] Aux. Battery Current", "[BMS] Available Discharge Power", "Battery DC Max Voltage",
      "[MCU] EOP Torque", "[ADAS] Lateral acceleration", "[BMS] Battery Inlet Temperature", "12V Batteriestrom", "[C6.Charger] Hochspannungsgleichstrom Onboardlader",
-     "State of health", "[ICCU] Aux. Battery State of Charge", "PTC heater battery kW", "[MCU] Motor phase current (rms)", "Geschwindigkeit Radsensor Durchschnitt"],
+     "State of health", "[ICCU] Aux. Battery State of Charge", "PTC heater battery kW", "[MCU] Motor phase current (rms)", "Geschwindigkeit Radsensor Durchschnitt",
+     "Макс. ток заряда батареи", "Напряжение ячейки батареи", "Средняя скорость", "Скорость вращения колеса", "Напряжение 12В батареи"],
 )  # fmt: skip
 def test_what_only_sounds_alike_claims_nothing(name):
     assert [c for c, alias in aliases.table({}).items() if alias.rank(aliases.plain(name)) is not None] == []

@@ -135,6 +135,11 @@ def settle(
         found = _best(path, channel, rivals, readings, aliases[channel], notes) if rivals else None
         if found is not None:
             chosen[channel] = found
+    missing = [name for name in ("battery_current_a", "battery_voltage_v") if name not in chosen]
+    if missing and "power_kw" not in chosen:
+        notes.append(
+            f"no power: no {' and no '.join(missing)} among the columns {_some(columns)}; --alias can name them"
+        )
     if "speed_kmh" not in chosen:
         raise LogError(_no_speed(path, [c for c in claims if c.channel == "speed_kmh"], columns, aliases["speed_kmh"]))
     return chosen, notes
@@ -187,15 +192,17 @@ def _no_speed(path: Path, claims: list[Claim], columns: Sequence[str], alias: Al
     if claims:
         labels = ", ".join(repr(claim.label) for claim in claims)
         return f"{path}: all values of speed ({labels}) are missing or no speeds; record a speed PID or name another column in a --map file."
-    shown = ", ".join(repr(name) for name in columns[:12]) + (
-        f" and {len(columns) - 12} more" if len(columns) > 12 else ""
-    )
     nearest = _nearest(columns, alias)
     hint = f"; the nearest is {nearest!r}" if nearest else ""
     return (
-        f"{path}: there is no speed (speed_kmh) among its columns {shown}{hint}; "
+        f"{path}: there is no speed (speed_kmh) among its columns {_some(columns)}{hint}; "
         "name it with --alias speed_kmh=NAME or in a --map file."
     )
+
+
+def _some(columns: Sequence[str]) -> str:
+    more = f" and {len(columns) - 12} more" if len(columns) > 12 else ""
+    return ", ".join(map(repr, columns[:12])) + more
 
 
 def _nearest(columns: Sequence[str], alias: Alias) -> str | None:
