@@ -1,6 +1,7 @@
 """The grid: causal inputs, energy that survives, segments where knowledge breaks off."""
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -152,3 +153,14 @@ def test_speed_is_needed_and_the_rate_must_make_sense():
     for hz in (0.0, -1.0, float("nan"), 1e9):
         with pytest.raises(SettingsError, match="Hz"):
             to_grid({"speed_kmh": (np.arange(3.0), np.arange(3.0))}, hz)
+
+
+def test_a_clock_that_jumps_by_years_starts_a_segment_and_costs_no_rows():
+    time = np.array([0.0, 1.0, 2.0, 1.7e9, 1.7e9 + 1.0])
+    grid = to_grid({"speed_kmh": (time, np.arange(5.0)), "motor_rpm": (time, 10 * np.arange(5.0))}, 1.0)
+    assert grid["time_s"].to_list() == [*np.arange(13.0), 1.7e9, 1.7e9 + 1.0]
+    after = grid.filter(pl.col("time_s") >= 1.7e9)
+    assert after["segment"].min() > grid["segment"][12]
+    assert after["speed_kmh"].to_list() == [3.0, 4.0]
+    assert after["motor_rpm"].to_list() == [30.0, 40.0]
+    assert after["acceleration_ms2"][0] == 0.0

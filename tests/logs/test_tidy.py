@@ -166,3 +166,11 @@ def test_an_alias_names_a_column_of_a_tidy_table(tmp_path):
     path.write_text("time_s,sped\n0,1\n1,2\n")
     (trip,) = evband.read_trips(path, aliases={"speed_kmh": ["sped"]})
     assert trip.series("speed_kmh")[1].tolist() == [1.0, 2.0]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "latin-1", "utf-16"])
+def test_every_encoding_of_a_spreadsheet(tmp_path, encoding):
+    path = tmp_path / "log.csv"
+    path.write_bytes("time_s,speed_kmh,Höhe\r\n0,1,süß\r\n1,2,\r\n".encode(encoding))
+    (trip,) = evband.read_trips(path)
+    assert trip.series("speed_kmh")[1].tolist() == [1.0, 2.0]

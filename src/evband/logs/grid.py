@@ -42,7 +42,8 @@ def to_grid(series: Mapping[str, Series], hz: float, max_gap_s: float = MAX_GAP_
     require("speed_kmh", series, where)
     width = 1.0 / hz
     time, speed = series["speed_kmh"]
-    ends = time[0] + width * np.arange(int(np.floor((time[-1] - time[0]) / width + _SAME)) + 1)  # [rows]
+    rows = row_numbers(time, width, CHANNELS["speed_kmh"].max_age_s)
+    ends = time[0] + width * rows  # [rows]
 
     columns = {name: bin_inputs(series[name], ends, width, CHANNELS[name].max_age_s) for name in series}
     gaps = np.concatenate([[0], np.cumsum(np.diff(time) > max_gap_s)])  # [readings]: gaps before each
@@ -56,11 +57,30 @@ def to_grid(series: Mapping[str, Series], hz: float, max_gap_s: float = MAX_GAP_
     kept = np.flatnonzero(~np.isnan(columns["speed_kmh"]))
     known = np.array([~np.isnan(c[kept]) for name, c in columns.items() if name not in ELECTRICAL])  # [inputs, kept]
     gaps_so_far = gaps[last_reading(time, ends[kept], width)]
-    breaks = (np.diff(kept) > 1) | (np.diff(gaps_so_far) > 0) | np.any(known[:, 1:] != known[:, :-1], axis=0)
+    breaks = (np.diff(rows[kept]) > 1) | (np.diff(gaps_so_far) > 0) | np.any(known[:, 1:] != known[:, :-1], axis=0)
     segment = np.concatenate([[0], np.cumsum(breaks)]).astype(np.int32)
     table = {"time_s": ends[kept]} | {name: columns[name][kept] for name in (*VALUES, *EDGES) if name in columns}
     table = {name: column for name, column in table.items() if not np.isnan(column).all()}
     return pl.DataFrame(table).fill_nan(None).with_columns(segment=pl.Series(segment, dtype=pl.Int32))
+
+
+def row_numbers(time: Array, width: float, max_age_s: float) -> NDArray[np.int64]:
+    """The rows, counted from the first reading, at which a speed may be known: a clock that jumps by years makes none."""
+    after = np.flatnonzero(np.diff(time) > max_age_s + 4 * width)
+    number = np.floor((time - time[0]) / width + _SAME).astype(np.int64)  # [readings]: the last row at or before each
+    aged = int(max_age_s / width) + 1
+    starts, stops = number[np.concatenate([[0], after + 1])], number[np.append(after, len(time) - 1)]
+    pieces = [np.arange(a, min(b + aged, number[-1]) + 1) for a, b in zip(starts, stops, strict=True)]
+    return np.concatenate(pieces)
+
+
+def bin_edges(time: Array, ends: Array, width: float) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """(last reading at or before each bin's start, the same of its end); one bin starts where the one before it ends."""
+    upto = last_reading(time, ends, width)
+    alone = np.append(True, np.diff(ends) > 1.5 * width)  # no bin just before it
+    before = np.append(-1, upto[:-1])
+    before[alone] = last_reading(time, ends[alone] - width, width)
+    return before, upto
 
 
 def last_reading(time: Array, instants: Array, width: float) -> NDArray[np.intp]:
@@ -71,10 +91,9 @@ def last_reading(time: Array, instants: Array, width: float) -> NDArray[np.intp]
 def bin_inputs(readings: Series, ends: Array, width: float, max_age_s: float) -> Array:
     """Mean of a channel's readings in each bin, else its last reading if young enough, else NaN."""
     time, value = readings
-    upto = last_reading(time, ends, width)  # readings 0..upto are known at the bin's end
-    before = np.concatenate([last_reading(time, ends[:1] - width, width), upto[:-1]])
+    before, upto = bin_edges(time, ends, width)  # readings 0..upto are known at the bin's end
     known = np.append(value[: upto[-1] + 1], 0.0)
-    sums = np.add.reduceat(known, np.append(before, upto[-1]) + 1)[:-1]  # [rows]; of an empty bin not used
+    sums = np.add.reduceat(known, np.stack([before, upto], axis=1).ravel() + 1)[::2]  # [rows]; of an empty bin not used
     count = upto - before
     last = np.maximum(upto, 0)
     young = (upto >= 0) & (ends - time[last] <= max_age_s)
@@ -83,8 +102,7 @@ def bin_inputs(readings: Series, ends: Array, width: float, max_age_s: float) ->
 
 def derived_acceleration(time: Array, speed: Array, gaps: NDArray[np.int64], ends: Array, width: float) -> Array:
     """(v at the bin's end - v at its start) / D in m/s2; a bin that begins in a gap starts at the first reading after it."""
-    at_end = last_reading(time, ends, width)
-    at_start = np.concatenate([last_reading(time, ends[:1] - width, width), at_end[:-1]])
+    at_start, at_end = bin_edges(time, ends, width)
     first_after_gap = np.searchsorted(gaps, gaps)  # [readings]: first reading of each reading's unbroken stretch
     at_start = np.maximum(at_start, first_after_gap[at_end])
     acceleration: Array = (speed[at_end] - speed[at_start]) / 3.6 / width
@@ -93,7 +111,7 @@ def derived_acceleration(time: Array, speed: Array, gaps: NDArray[np.int64], end
 
 def speed_edges(time: Array, speed: Array, gaps: NDArray[np.int64], ends: Array, width: float) -> tuple[Array, Array]:
     """Speed at each bin's start and end from the readings up to its end."""
-    at_end = np.maximum(last_reading(time, ends, width), 0)
+    at_start, at_end = bin_edges(time, ends, width)
     before = np.maximum(at_end - 1, 0)
     step = time[at_end] - time[before]
     steady = (step > 0) & (gaps[at_end] == gaps[before])
@@ -103,7 +121,6 @@ def speed_edges(time: Array, speed: Array, gaps: NDArray[np.int64], ends: Array,
         speed[at_end] + slope * np.minimum(age, 1.5 * step), 0.0
     )  # not much further than the last two are apart
 
-    at_start = np.concatenate([last_reading(time, ends[:1] - width, width), at_end[:-1]])
     first_after_gap = np.searchsorted(gaps, gaps)
     at_start = np.maximum(at_start, first_after_gap[at_end])
     after = np.minimum(at_start + 1, at_end)

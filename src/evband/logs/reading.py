@@ -163,7 +163,7 @@ def read_file(path: Path, options: ReadOptions) -> list[Readings]:
         if module.detect(head):
             readings: list[Readings] = module.read(path, data, options)
             return readings
-    known = ", ".join(str(module.NAME) for module in formats(options))
+    known = ", ".join(str(module.NAME) for module in formats(ReadOptions()))
     kind = "a binary file of no known format" if b"\0" in head else "no known format"
     raise LogError(f"{path}: this is {kind}; known are {known}; describe any other table in a --map file.")
 

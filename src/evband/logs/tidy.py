@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from evband.channels import EDGES, VALUES, require
 from evband.errors import LogError
+from evband.logs.formats import text
 from evband.logs.readings import Readings, ReadOptions
 from evband.trips import truths
 
@@ -40,6 +41,8 @@ def parse(path: Path, data: bytes) -> pl.DataFrame:
     try:
         if data.startswith(_PARQUET):
             return pl.read_parquet(io.BytesIO(data))
+        if data[:2] in text.UTF16:
+            data = text.to_utf8(data)
         header = _header(data[:65536])
         other = max(";", "\t", "|", key=header.count)
         if header.count(other) > header.count(","):
@@ -47,14 +50,23 @@ def parse(path: Path, data: bytes) -> pl.DataFrame:
                 f"{path}: its columns are separated by {other!r}, a tidy table's by commas; "
                 f"write it with commas or describe it in a --map file."
             )
-        return pl.read_csv(data, infer_schema_length=10_000, null_values=["", "NA", "NaN", "nan", "null"])
+        try:
+            return _read_csv(data)
+        except pl.exceptions.PolarsError as error:
+            if "utf-8" not in str(error):
+                raise
+            return _read_csv(text.to_utf8(data))
     except pl.exceptions.PolarsError as error:
         reason = str(error).strip().splitlines()[0].rstrip(".")
         raise LogError(f"{path}: the table cannot be parsed ({reason}); check that it is whole.") from error
 
 
+def _read_csv(data: bytes) -> pl.DataFrame:
+    return pl.read_csv(data, infer_schema_length=10_000, null_values=["", "NA", "NaN", "nan", "null"])
+
+
 def _header(head: bytes) -> str:
-    return head.removeprefix(b"\xef\xbb\xbf").split(b"\n", 1)[0].decode("utf-8", "replace")
+    return text.decode(head).split("\n", 1)[0]
 
 
 def frame_readings(

@@ -183,6 +183,25 @@ def test_bad_maps(entry, words):
         read(mapped, "t,Veh Spd\n0,1\n", map={"columns": {"t": "time_s", "veh_spd": "speed_kmh"}})
 
 
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"delimiter": "||"}, "delimiter"),
+        ({"delimiter": "é"}, "delimiter"),
+        ({"delimiter": 5}, "delimiter"),
+        ({"skip_rows": "x"}, "skip_rows"),
+        ({"skip_rows": -1}, "skip_rows"),
+        ({"skip_rows": 9}, "no line 10"),
+        ({"skip_row": 1}, "known are columns"),
+        ({"columns": {"t": "time_s", "v": {"channel": "speed_kmh", "sgn": -1}}}, "'sgn'"),
+        ({"columns": {"t": "time_s", "v": "speed_kmh", "w": "trip_id"}}, "1 rows have no 'w'"),
+    ],
+)
+def test_bad_settings_of_a_map(settings, words):
+    with pytest.raises((SettingsError, LogError), match=words):
+        read(mapped, "t,v,w\n0,1,2\n1,2,\n", map={"columns": {"t": "time_s", "v": "speed_kmh"}, **settings})
+
+
 def mf4(tmp_path, signals):
     asammdf = pytest.importorskip("asammdf")
     file = asammdf.MDF(version="4.10")

@@ -73,12 +73,17 @@ def read(path: Path, data: bytes, options: ReadOptions) -> list[Readings]:
             )
     if "trip_id" not in names:
         return [_trip(path, frame, names, trip_id(path), first_line)]
+    if nameless := frame[names["trip_id"].name].null_count():
+        raise LogError(
+            f"{path}: {nameless} rows have no {names['trip_id'].name!r} (trip_id); give every row one, or unmap it."
+        )
     groups = frame.partition_by(names["trip_id"].name, maintain_order=True, as_dict=True)
     return [_trip(path, part, names, str(key[0]), first_line) for key, part in groups.items()]
 
 
 def parse_map(table: Mapping[str, Any]) -> list[Column]:
     """The map's columns, checked. `[speed_kmh] column = "Veh Spd"` is taken too."""
+    _check_settings(table)
     entries = table.get("columns", {name: entry for name, entry in table.items() if name not in _SETTINGS})
     if not isinstance(entries, Mapping) or not entries:
         raise SettingsError(
@@ -100,7 +105,22 @@ def parse_map(table: Mapping[str, Any]) -> list[Column]:
     return columns
 
 
+def _check_settings(table: Mapping[str, Any]) -> None:
+    """An error for a setting that would do nothing, or nothing sensible."""
+    unknown = [name for name in table if "columns" in table and name not in _SETTINGS]
+    if unknown:
+        raise SettingsError(f"The map has a setting {unknown[0]!r}; known are {', '.join(_SETTINGS)}.")
+    delimiter, skip = table.get("delimiter"), table.get("skip_rows", 0)
+    if delimiter is not None and not (isinstance(delimiter, str) and len(delimiter.encode()) == 1):
+        raise SettingsError(f"The map's delimiter is {delimiter!r}; give one plain sign, such as ';'.")
+    if not isinstance(skip, int) or skip < 0:
+        raise SettingsError(f"The map's skip_rows is {skip!r}; give the number of lines before the header.")
+
+
 def _column(name: str, entry: Mapping[str, Any]) -> Column:
+    unknown = [key for key in entry if key not in ("channel", "unit", "sign", "column")]
+    if unknown:
+        raise SettingsError(f"The map's entry for {name!r} has {unknown[0]!r}; known are channel, unit and sign.")
     channel = str(entry.get("channel", ""))
     if channel not in CHANNELS:
         near = difflib.get_close_matches(channel, CHANNELS, n=1)

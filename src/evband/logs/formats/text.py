@@ -13,12 +13,12 @@ from evband.errors import LogError
 
 DELIMITERS = ",;\t"
 _WRONG = "|"
-_UTF16 = (b"\xff\xfe", b"\xfe\xff")
+UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
 
 def decode(head: bytes) -> str:
     """Text of a head: UTF-8 with or without a BOM, UTF-16 by its BOM, else Windows-1252 (a superset of latin-1's print)."""
-    if head[:2] in _UTF16:
+    if head[:2] in UTF16:
         return head[: len(head) // 2 * 2].decode("utf-16", errors="replace")
     try:
         return head.decode("utf-8-sig")
@@ -28,8 +28,9 @@ def decode(head: bytes) -> str:
     return head.decode("cp1252", errors="replace")
 
 
-def _to_utf8(data: bytes) -> bytes:
-    return (data.decode("utf-16", "replace") if data[:2] in _UTF16 else data.decode("cp1252", "replace")).encode()
+def to_utf8(data: bytes) -> bytes:
+    """UTF-16 (by its BOM) or Windows-1252 as UTF-8."""
+    return (data.decode("utf-16", "replace") if data[:2] in UTF16 else data.decode("cp1252", "replace")).encode()
 
 
 def lines(head: bytes, count: int = 40) -> list[str]:
@@ -77,10 +78,12 @@ def table(
 
     The columns `numeric` become Float64 (as `numbers` does it), which is fastest while they are parsed; all others stay text.
     """
-    if data[:2] in _UTF16:
-        data = _to_utf8(data)
+    if data[:2] in UTF16:
+        data = to_utf8(data)
     head = data[: 1 << 16]
     row = _header_row(head) if row is None else row
+    if row >= len(lines(head, row + 1)):
+        raise LogError(f"{path}: it has no line {row + 1} for a header to stand in; correct the map's skip_rows.")
     names, found = header(head, row)
     if delimiter is not None:
         names = cells(lines(head, row + 1)[row], delimiter)
@@ -105,7 +108,7 @@ def table(
 def _repair(path: Path, data: bytes, delimiter: str, problem: str) -> tuple[bytes, tuple[str, ...]]:
     """Bytes that polars can parse: as UTF-8, or without a last line that was cut short; else an error."""
     if "utf-8" in problem:
-        return _to_utf8(data), ()
+        return to_utf8(data), ()
     last = data.rfind(b"\n") + 1
     if data[last:].count(b'"') % 2:
         return data[:last], ("the last line is cut short and was left out",)
