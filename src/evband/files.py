@@ -16,7 +16,7 @@ from evband.errors import EvbandError, SettingsError
 def whole_file(path: str | Path) -> Iterator[Path]:
     """A temporary path to write to; it becomes `path` when the block ends well, and is removed when it does not."""
     path = Path(path)
-    if path.is_dir():
+    if os.path.isdir(path):
         raise SettingsError(f"{path}: this is a directory; give the name of a file to write.")
     try:
         handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=path.suffix, dir=path.parent)

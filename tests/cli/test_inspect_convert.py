@@ -86,6 +86,22 @@ def test_no_permission_to_read(run, monkeypatch):
     assert "permission" in err
 
 
+def test_a_directory_that_may_not_be_looked_into_and_names_too_long(run, monkeypatch):
+    write("log.csv", DRIVE)
+    long = "x" * 300 + ".csv"
+    for words in (("inspect", long), ("convert", "log.csv", "-o", long)):
+        status, _, err = run(*words)
+        assert status == 2
+        is_one_sentence(err)
+    monkeypatch.setattr("os.stat", _raise(PermissionError(errno.EACCES, "Permission denied")))
+    monkeypatch.setattr("pathlib.Path.stat", _raise(PermissionError(errno.EACCES, "Permission denied")))
+    monkeypatch.setattr("pathlib.Path.read_bytes", _raise(PermissionError(errno.EACCES, "Permission denied")))
+    status, _, err = run("inspect", "closed/log.csv")
+    assert status == 2
+    assert "permission" in err
+    is_one_sentence(err)
+
+
 def _raise(error):
     def raiser(*args, **kwargs):
         raise error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import gzip
+import os
 import tomllib
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
@@ -144,9 +145,9 @@ def _polars(frame: Any) -> pl.DataFrame:
 
 def _paths(source: str | Path) -> list[Path]:
     path = Path(source)
-    if path.is_dir():
+    if os.path.isdir(path):  # unlike Path's own, these two do not raise in a directory that may not be looked into
         raise LogError(f"{path}: this is a directory; name its logs, for example '{path}/*.csv'.")
-    if path.exists() or not glob.has_magic(str(source)):
+    if os.path.exists(path) or not glob.has_magic(str(source)):
         return [path]
     found = sorted(Path(name) for name in glob.glob(str(source), recursive=True))
     files = [name for name in found if not name.is_dir()]
