@@ -3,6 +3,8 @@
 import errno
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -229,3 +231,15 @@ def test_usage_errors_and_help(run):
 def test_ctrl_c_is_130(run, monkeypatch):
     monkeypatch.setattr("evband.logs.reading.read_trips", _raise(KeyboardInterrupt()))
     assert run("inspect", "log.csv")[0] == 130
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is always full")
+def test_a_full_disk_behind_the_standard_output(tmp_path):
+    log = tmp_path / "log.csv"
+    log.write_text(DRIVE)
+    for words in (["inspect", log], ["inspect", log, "--json"], ["convert", log, "-o", tmp_path / "out.csv"]):
+        with open("/dev/full", "w") as full:
+            command = [sys.executable, "-c", "import evband.cli; evband.cli.main()", *map(str, words)]
+            done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+        assert done.returncode == 2, done.stderr
+        is_one_sentence(done.stderr)

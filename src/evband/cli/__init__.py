@@ -5,8 +5,10 @@ To add a command, import its function below and name it in `COMMANDS`.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Annotated, Any
 
 import typer
@@ -79,6 +81,12 @@ def main() -> None:
         app()
     except EvbandError as error:
         print(f"evband: error: {error}", file=sys.stderr)
+        sys.exit(2)
+    except OSError as error:
+        what = f"{error.filename or 'The output'}: {error.strerror or error}"
+        print(f"evband: error: {what}; check the disk and the permissions.", file=sys.stderr)
+        with suppress(OSError, ValueError):  # what is still to be flushed cannot be written either
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(2)
     except KeyboardInterrupt:
         sys.exit(130)
