@@ -42,7 +42,7 @@ MODELS = {
     "quantile-dropout": "quantile-dropout",
     "least-squares": "least squares",
     "least-squares-edges": "least squares + edges",
-    "least-squares-hinges": "least squares + hinges",
+    "least-squares-hinges": "least squares + hinges + edges",
     "boosting": "boosting",
     "boosting-edges": "boosting + edges",
     "residual-boosting": "least squares + boosting",
@@ -51,7 +51,15 @@ MODELS = {
     "catboost": "CatBoost",
     "fastsim": "FASTSim fitted",
 }
-README_MODELS = ("least-squares-hinges", "residual-boosting", "ngboost", "catboost", "t-dropout", "t-anchor")
+README_MODELS = (
+    "least-squares",
+    "boosting",
+    "residual-boosting",
+    "least-squares-hinges",
+    "t-dropout",
+    "t-ensemble",
+    "t-anchor",
+)
 VEHICLES = {
     "sedan_1": "Sedan 1",
     "sedan_2": "Sedan 2",
