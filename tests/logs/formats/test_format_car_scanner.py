@@ -178,7 +178,8 @@ def test_names_of_other_languages_and_makers(speed, voltage, current, ambient):
 
 def test_the_user_extends_the_aliases():
     rows = [(1, "Fart", 50, "km/h"), (2, "Vehicle speed", 1, "km/h")]
-    assert long(rows, aliases={"speed_kmh": ["Fart"]}).series["speed_kmh"][1][0] == 50
+    for name in ("Fart", "fart (km/h)", "[ESP] Fart [km/h]"):
+        assert long(rows, aliases={"speed_kmh": [name]}).series["speed_kmh"][1][0] == 50
 
 
 def test_a_log_without_power_says_which_names_it_has():

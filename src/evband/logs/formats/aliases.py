@@ -12,8 +12,10 @@ from importlib.resources import files
 
 from evband.channels import CHANNELS
 from evband.errors import ChannelError
+from evband.logs.formats.units import is_unit
 
 _TAG = re.compile(r"^\s*(\[[^\]]*\]\s*)+")
+_UNIT = re.compile(r"^(.+?)\s*[(\[]([^()\[\]]*)[)\]]\s*$", re.DOTALL)
 _OTHER = re.compile(r"[\W_]+")
 _LETTERS = str.maketrans({"ł": "l", "ø": "o", "đ": "d", "ı": "i"})
 
@@ -97,7 +99,9 @@ def table(extra: Mapping[str, Sequence[str]]) -> dict[str, Alias]:
                 f"{', '.join(name for name, c in CHANNELS.items() if c.kind not in ('time', 'id'))}."
             )
         names = [names] if isinstance(names, str) else list(names)
-        own = {plain(name): i - len(names) for i, name in enumerate(names)}  # ranks below 0: before every shipped name
+        own = {
+            plain(_without_unit(name)): i - len(names) for i, name in enumerate(names)
+        }  # ranks below 0: first of all
         old = aliases.get(channel)
         if old is None:
             limits = CHANNELS[channel]
@@ -105,6 +109,12 @@ def table(extra: Mapping[str, Sequence[str]]) -> dict[str, Alias]:
         else:
             aliases[channel] = Alias({**old.names, **own}, old.words, old.exclude, old.last, old.low, old.high)
     return aliases
+
+
+def _without_unit(name: str) -> str:
+    """A user copies a name as the log's header shows it, unit and all: `Packstrom (A)` is `Packstrom`."""
+    match = _UNIT.match(name)
+    return match.group(1) if match and is_unit(match.group(2)) else name
 
 
 def claims_any(name: str, aliases: Mapping[str, Alias]) -> bool:
