@@ -148,6 +148,7 @@ def test_a_dead_or_sparse_claim_loses():
         ("Скорость автомобиля", "Напряжение батареи", "Ток батареи", "Температура за бортом"),
         ("Швидкість автомобіля", "Напруга батареї", "Струм батареї", "Зовнішня температура"),
         ("Jármű sebessége", "Akkumulátor feszültség", "Akkumulátor áram", "Külső hőmérséklet"),
+        ("Geschwindigkeit des Fahrzeugs", "Spannung HV-Batterie", "Strom HV-Batterie", "Temperatur außen"),
         ("Fahrzeuggeschwindigkeit", "Hochvoltbatterie Spannung", "Hochvoltbatterie Strom", "Außentemperatur"),
         (
             "[HVAC] Real Vehicle Speed",

@@ -72,6 +72,12 @@ def test_what_only_sounds_alike_claims_nothing(name):
     assert [c for c, alias in aliases.table({}).items() if alias.rank(aliases.plain(name)) is not None] == []
 
 
+def test_no_word_excludes_itself():
+    for channel, alias in aliases.table({}).items():
+        words = {word for group in alias.words for word in group}
+        assert [(word, no) for word in words for no in alias.exclude if no in f" {word.strip()} "] == [], channel
+
+
 def test_aliases_for_no_channel_are_refused():
     with pytest.raises(ChannelError, match="spede_kmh"):
         aliases.table({"spede_kmh": ["v"]})
