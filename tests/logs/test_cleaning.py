@@ -161,3 +161,11 @@ def test_a_wrong_sign_is_found_though_the_car_still_draws_power_while_it_brakes_
     for sign in (1, -1):
         _, findings = clean({"speed_kmh": (time, speed), "power_kw": (time, sign * power)}, Cleaning())
         assert (("sign", "power_kw") in kinds(findings)) == (sign < 0)
+
+
+def test_a_gap_in_power_is_told_but_starts_no_segment():
+    series = drive()
+    time, amps = series["battery_current_a"]
+    silent = (time > 100) & (time < 130)
+    _, findings = clean({**series, "battery_current_a": (time[~silent], amps[~silent])}, Cleaning())
+    assert {(f.channel, f.action) for f in findings} == {("battery_current_a", "kept"), ("power_kw", "kept")}

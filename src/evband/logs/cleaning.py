@@ -7,10 +7,10 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from evband.channels import CHANNELS, VALUES
+from evband.channels import CHANNELS, ELECTRICAL, VALUES
 from evband.logs.fills import straight_line_fills
 from evband.logs.power import rebuild_power
-from evband.logs.quality import Cleaning, Finding
+from evband.logs.quality import Action, Cleaning, Finding
 from evband.logs.readings import Series
 
 Array = NDArray[np.float64]
@@ -164,9 +164,8 @@ def _gaps(series: AllSeries, options: Cleaning, found: list[Finding]) -> None:
         if len(after):
             longest = after[np.argmax(np.diff(time)[after])]
             text = f"{len(after)} gaps of more than {limit:g} s, the longest {time[longest + 1] - time[longest]:.0f} s"
-            found.append(
-                Finding("gap", name, len(after), float(time[longest]), float(time[longest + 1]), "new segment", text)
-            )
+            action: Action = "kept" if name in ELECTRICAL else "new segment"  # without power there, the motion goes on
+            found.append(Finding("gap", name, len(after), float(time[longest]), float(time[longest + 1]), action, text))
 
 
 def _runs(time: Array, flag: NDArray[np.bool_], least_s: float, max_gap_s: float) -> list[Stretch]:
