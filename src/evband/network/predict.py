@@ -14,6 +14,7 @@ from evband.network.dropout import draw_masks
 from evband.network.forward import forward
 from evband.network.heads import degrees_of_freedom
 from evband.network.lstm import Masks, State
+from evband.network.threads import cores_for_kernels
 
 CHUNK_ROWS = 4096  # steps x sequences in one pass
 
@@ -61,7 +62,8 @@ def predict(
             index = begin[group] + at + np.arange(steps)[:, None]  # [time, batch]
             inside = np.arange(at, at + steps)[:, None] < length[group]
             safe = np.minimum(index, rows - 1)
-            out, state = forward(arch, theta, _tensor(x, safe, theta), _tensor(r, safe, theta), state, masks)
+            with cores_for_kernels():
+                out, state = forward(arch, theta, _tensor(x, safe, theta), _tensor(r, safe, theta), state, masks)
             where = index[inside]
             if quantiles is not None:
                 assert out.quantiles is not None

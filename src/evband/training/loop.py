@@ -16,6 +16,7 @@ from evband.network.anchors import ANCHOR, BOOTSTRAP, DROPOUT, START, WINDOWS, P
 from evband.network.architecture import Architecture
 from evband.network.dropout import draw_masks
 from evband.network.lstm import Masks
+from evband.network.threads import cores_for_kernels
 from evband.training.objective import Batch, Rows, Terms, data_loss, objective
 from evband.training.settings import TrainingSettings, learning_rate
 from evband.training.windows import cut, epoch_batches, epoch_shape, find_segments, most_windows
@@ -310,9 +311,10 @@ def run(
     score = state.history[-1][2] if state.history and not np.isnan(state.history[-1][2]) else None
     try:
         while state.epoch < s.epochs and not trainer.done():
-            loss = trainer.epoch()
-            if state.epoch % every == 0 or state.epoch == s.epochs:
-                score = trainer.check()
+            with cores_for_kernels():
+                loss = trainer.epoch()
+                if state.epoch % every == 0 or state.epoch == s.epochs:
+                    score = trainer.check()
             state.history.append((state.epoch, loss, float("nan") if score is None else score))
             if checkpoint:
                 checkpoint.save(trainer)

@@ -27,6 +27,7 @@ from evband.network.kernels import _cpu_tiles as tiles
 from evband.network.kernels._cpu_vector import LANES, ROWS
 from evband.network.kernels.reference import zero_state
 from evband.network.lstm import LayerWeights, Masks, State
+from evband.network.threads import kernel_threads
 
 Floats = NDArray[np.float32]
 
@@ -250,7 +251,7 @@ _pools: dict[tuple[int, int], ThreadPoolExecutor] = {}  # by process, since thre
 
 def _in_threads(count: int, piece: Callable[[int, _Scratch], None]) -> None:
     """piece(0) ... piece(count - 1) on as many threads as torch may use, the caller's among them."""
-    helpers = min(torch.get_num_threads(), count) - 1
+    helpers = min(kernel_threads(), count) - 1
     numbers = itertools.count()  # next() on it is atomic
 
     def work() -> None:
