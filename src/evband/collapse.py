@@ -20,7 +20,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from evband.bands import Bands
+from evband.bands import Bands, StudentMixture
 from evband.channels import EDGES
 from evband.errors import SettingsError, TripsError
 from evband.features import Sequence as Rows
@@ -33,9 +33,10 @@ from evband.training.settings import TrainingSettings, learning_rate
 from evband.training.windows import Segments, cut, epoch_batches, epoch_shape, find_segments, most_windows
 from evband.trips import Trip, Trips
 
+WINDOW, BURN_IN, BATCH = 512, 128, 16  # long ones: the teacher answers with a state carried through the whole drive
 STEPS = 2500  # of the optimiser, however much or little there is to learn from
 PERTURBATION = 0.3  # standard deviation of the logarithm of each channel's factor
-NEARLY_GAUSSIAN = 1000.0  # degrees of freedom of a student whose teacher is no Student-t
+MATCHED_LEVELS = (0.5, 0.8)  # bands by whose widths the student's degrees of freedom are chosen
 FLOOR = 1e-3  # of deviations, in standardised units
 
 
@@ -64,13 +65,15 @@ def distill(
     if model.settings_.head == "distilled":
         raise SettingsError("this model is distilled already; collapse the ensemble that it was made of")
     trips = trips.on_grid(model.settings_.hz)
-    lesson = _lesson(model, [*trips, *_perturbed(model, trips, seed)])
+    everything = [*trips, *_perturbed(model, trips, seed)]
+    bands = model.predict(Trips(everything))
+    lesson = _lesson(model, everything, bands)
     units = hidden or max(64, model.settings_.hidden)
     settings = replace(
-        model.settings_, method="distilled", members=1, hidden=units, nu=_degrees(model), seed=seed, calibrate=False
+        model.settings_, method="distilled", members=1, hidden=units, nu=_degrees(bands), seed=seed, calibrate=False
     )
     arch = settings.architecture(lesson.x.shape[1], lesson.r.shape[1])
-    plan = TrainingSettings(seed=seed)
+    plan = TrainingSettings(seed=seed, window=WINDOW, burn_in=BURN_IN, batch=BATCH)
     windows = most_windows(lesson.segments, plan.window, plan.burn_in)
     batches, _ = epoch_shape(windows, plan.batch)
     plan = replace(plan, batch=min(plan.batch, windows), epochs=-(-steps // batches))
@@ -143,8 +146,7 @@ def _perturbed(model: PowerModel, trips: Trips, seed: int) -> list[Trip]:
     return out
 
 
-def _lesson(model: PowerModel, trips: list[Trip]) -> Lesson:
-    bands = model.predict(Trips(trips))
+def _lesson(model: PowerModel, trips: list[Trip], bands: Bands) -> Lesson:
     rows: list[Rows] = [model.feature_map_.transform(trip) for trip in trips]
     start = np.concatenate([row.start for row in rows])
     trip = np.repeat(np.arange(len(rows)), [len(row) for row in rows])
@@ -165,12 +167,24 @@ def _lesson(model: PowerModel, trips: list[Trip]) -> Lesson:
     )
 
 
-def _degrees(model: PowerModel) -> float:
-    """The students' fixed nu: the members' mean."""
-    from evband.network.heads import degrees_of_freedom
+def _degrees(bands: Bands) -> float:
+    """The student's fixed nu: the one whose bands, with the teacher's deviations, come nearest to the teacher's in width.
 
-    nu = degrees_of_freedom(model.architecture_, model.architecture_.unpack(model.theta_[model._networks()]))
-    return NEARLY_GAUSSIAN if nu is None else float(nu.double().mean())
+    It lies under the members' own: a mixture of scales has heavier tails than its parts.
+    """
+    rows = np.linspace(0, len(bands) - 1, min(len(bands), 2000)).astype(int)
+    some = bands.rows(np.unique(rows))
+    widths = [np.subtract(*some.interval(level)[::-1]) for level in MATCHED_LEVELS]
+
+    def misfit(nu: float) -> float:
+        s = some.aleatoric * np.sqrt((nu - 2) / nu)
+        pair = StudentMixture(
+            np.stack([some.mean - some.epistemic, some.mean + some.epistemic]), np.stack([s, s]), [nu, nu]
+        )
+        ours = [pair.quantile(0.5 + level / 2) - pair.quantile(0.5 - level / 2) for level in MATCHED_LEVELS]
+        return float(np.mean([np.abs(np.log(a / b)).mean() for a, b in zip(ours, widths, strict=True)]))
+
+    return min((float(nu) for nu in np.geomspace(2.2, 200, 40)), key=misfit)
 
 
 def _start(arch: Architecture, model: PowerModel, lesson: Lesson, seed: int) -> Tensor:
