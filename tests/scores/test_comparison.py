@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from forecasters import correlated_errors, gaussian_bands, make_bands, student_bands
 from scipy import stats
 
 from evband.bands import QuantileSet
 from evband.errors import SettingsError, TripsError
 from evband.scores import compare, evaluate, width_at_coverage
+from forecasters import correlated_errors, gaussian_bands, make_bands, student_bands
 
 
 @pytest.mark.parametrize("score", ["crps_kw", "log_score", "interval_score", "rmse_kw", "mae_kw"])

@@ -7,13 +7,13 @@ import json
 import numpy as np
 import polars as pl
 import pytest
-from forecasters import make_bands, student_bands
 from scipy import integrate, stats
 
 from evband.bands import GaussianMixture, QuantileSet
 from evband.errors import SettingsError, TripsError
 from evband.scores import evaluate
 from evband.trips import Trip, Trips
+from forecasters import make_bands, student_bands
 
 KEYS = [
     "n",
