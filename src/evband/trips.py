@@ -159,7 +159,9 @@ class Trips(Sequence[Trip]):
             raise TripsError(f"Several trips have the id {twice[0]!r}; give each trip an id of its own.")
         rates = {trip.hz for trip in self._trips}
         if len(rates) > 1:
-            raise TripsError("Some trips are on another grid than others; put all of them on one with --hz or on_grid(hz).")
+            raise TripsError(
+                "Some trips are on another grid than others; put all of them on one with --hz or on_grid(hz)."
+            )
 
     @overload
     def __getitem__(self, index: int) -> Trip: ...
