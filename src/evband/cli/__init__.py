@@ -5,6 +5,8 @@ To add a command, import its function below and name it in `COMMANDS`.
 
 from __future__ import annotations
 
+import atexit
+import gc
 import os
 import sys
 from collections.abc import Callable
@@ -75,8 +77,15 @@ def evband(
     """What power an electric car draws from how it moves, and how sure that is."""
 
 
+def _search_less_for_garbage() -> None:
+    """Imports make half a million objects that last; searching them again and again takes a third of a short command's time."""
+    gc.set_threshold(200_000, 50, 50)
+    atexit.register(lambda: None if "triton" in sys.modules else gc.freeze())  # Triton complains of what it then finds
+
+
 def main() -> None:
     """Run the command line. Bad input ends with one sentence and status 2, Ctrl-C with 130."""
+    _search_less_for_garbage()
     try:
         app()
     except EvbandError as error:
