@@ -31,6 +31,7 @@ from evband.network.lstm import LayerWeights, ensemble_lstm
 
 RESULTS = Path(__file__).parent / "results"
 OURS = "evband cpu kernel"
+NOTE = "quartiles over rounds, contenders in turns; ours_is_faster_by = median of ratios within a round"
 Step = Callable[[], None]
 
 
@@ -111,8 +112,9 @@ def timed(steps: dict[str, Step], rounds: int) -> dict[str, np.ndarray]:
     return {name: np.array(values) for name, values in seconds.items()}
 
 
-def rows(shape: Shape, rounds: int, peers: bool) -> list[dict[str, object]]:
-    found = timed(contenders(shape, peers), rounds)
+def rows(shape: Shape, rounds: int, peers: bool, more: dict[str, Step] | None = None) -> list[dict[str, object]]:
+    """The table's rows for one shape; ``more``: contenders from elsewhere (see bench.py)."""
+    found = timed(contenders(shape, peers) | (more or {}), rounds)
     return [
         {
             "contender": name,
@@ -138,16 +140,14 @@ def scaled(shape: Shape) -> list[Shape]:
 
 
 def report(table: list[dict[str, object]], out: Path) -> None:
-    out.parent.mkdir(exist_ok=True)
+    out.parent.mkdir(parents=True, exist_ok=True)
     with out.open("w", newline="") as file:
         file.write(f"# python benchmarks/{' '.join([Path(sys.argv[0]).name, *sys.argv[1:]])}\n")
         file.write(
             f"# {os.cpu_count()} cores, {platform.machine()}, {processor()}; Python {platform.python_version()}, "
             f"torch {torch.__version__}, numba {numba.__version__}; {torch.get_num_threads()} threads\n"
         )
-        file.write(
-            "# quartiles over rounds, contenders in turns; ours_is_faster_by = median of ratios within a round\n"
-        )
+        file.write(f"# {NOTE}\n")
         writer = csv.DictWriter(file, fieldnames=list(table[0]))
         writer.writeheader()
         writer.writerows(table)
