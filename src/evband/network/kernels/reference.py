@@ -40,9 +40,9 @@ def _layer(
     drive = torch.baddbmm(layer.bias.unsqueeze(1), flat, layer.w_ih.transpose(1, 2)).view(members, time, batch, -1)
     w_hh = layer.w_hh.transpose(1, 2)
     steps = []
-    for t in range(time):
+    for now in drive.unbind(1):  # at once: the gradient of drive[:, t] would be as large as drive, for every t
         past = h if recurrent is None else h * recurrent
-        i, f, g, o = torch.baddbmm(drive[:, t], past, w_hh).chunk(4, dim=-1)
+        i, f, g, o = torch.baddbmm(now, past, w_hh).chunk(4, dim=-1)
         c = f.sigmoid() * c + i.sigmoid() * g.tanh()
         h = o.sigmoid() * c.tanh()
         steps.append(h)
