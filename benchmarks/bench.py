@@ -44,8 +44,8 @@ PAPER_ROWS, PAPER_EPOCHS, PAPER_MEMBERS = 7651, 300, 30
 class Size:
     """How much to do: the real thing, or a trial of the script."""
 
-    rounds: int = 11
-    growth_rounds: int = 5
+    rounds: int = 9
+    growth_rounds: int = 3
     shape: training_step.Shape = field(default_factory=training_step.Shape)
     members: int = 30
     epochs: int | None = None
