@@ -29,7 +29,7 @@ from tasks import TASKS, Task, folds_of, trips_of
 
 LEVEL = 0.9
 VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
-    "least-squares": ("least-squares", {"edges": False}),  # the road-load features of METHOD's section 5
+    "least-squares": ("least-squares", {"edges": False}),  # the plain road-load features
     "least-squares-edges": ("least-squares", {}),  # given our edge speeds, too
     "least-squares-hinges": ("least-squares", {"hinges": True}),
     **{name: (name, {"edges": False}) for name in rivals.NAMES if name != "least-squares"},

@@ -12,7 +12,7 @@ def r2(model, trips):
 
 
 def test_the_printed_objective_learns_nothing_and_the_posterior_one_does():
-    """METHOD section 4: without 1/N the prior has variance sigma^2/N, which no data of one drive can move."""
+    """Without 1/N the prior has variance sigma^2/N, which no data of one drive can move."""
     train, test = drives(4, seconds=400), drives(2, seconds=400, seed=1)
     paper = {**TINY, "preset": "paper", "layers": 1, "members": 2, "epochs": 60, "rate": 2e-2}
     literal = PowerModel(**paper, prior_scale="literal").fit(train)

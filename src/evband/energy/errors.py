@@ -10,7 +10,7 @@ mean of e over T seconds has variance
 
     g (tau^2 + s^2 phi(T/L) + R/T) + EU,   phi(x) = 2 (x - 1 + exp(-x)) / x^2
 
-which for T far over L is METHOD's  tau^2 + LRV/T + EU  with LRV = R + 2 s^2 L, and stays right for short stretches. EU is the
+which for T far over L is the plain  tau^2 + LRV/T + EU  with LRV = R + 2 s^2 L, and stays right for short stretches. EU is the
 variance over members of their mean power. g is how noisy the model itself calls the stretch: (1 - c) + c (its aleatoric variance over
 that of the calibration trips); c = 0 would give a motorway the errors of a traffic jam.
 """

@@ -92,7 +92,7 @@ def score_rows(bands: Bands, level: float = 0.9) -> RowScores:
 
 
 def summarise(rows: RowScores, level: float) -> dict[str, Any]:
-    """The scores of METHOD.md section 11 over some rows; a score that does not exist there is None, no rows give only n = 0."""
+    """Every score over some rows; a score that does not exist there is None, no rows give only n = 0."""
     if not len(rows):
         return {"n": 0}
     covered = rows.covered

@@ -1,4 +1,4 @@
-"""The loss of METHOD's section 4, of all members at once, on one batch of windows.
+"""The anchored loss of all members at once, on one batch of windows.
 
     J = sum of nll over unmasked targets / their number  +  (temperature / N) sum_g ||W_g - A_g||^2 / (2 sigma_g^2)
 

@@ -1,4 +1,4 @@
-"""Settings of a training run; METHOD: what they mean, `model.py`: what the presets choose."""
+"""Settings of a training run; `evband.settings` has the presets."""
 
 from __future__ import annotations
 
