@@ -9,8 +9,8 @@
 - tick: latency of one vehicle, throughput of a fleet, both with growth, against ONNX Runtime (tick.csv; one core);
 - start: import, first call, second process (start_time.csv).
 
-Everybody has the same two cores. Keras and JAX live in an environment of their own, made under .bench/ at the first run,
-and wait as idle processes for their turns. bench.csv sets the main figures beside their targets. GPU: gpu_step.py.
+Everybody has the same two cores and a process of its own, which waits idle for its turns. Keras and JAX live in an
+environment of their own, made under .bench/ at the first run. bench.csv sets the main figures beside their targets. GPU: gpu_step.py.
 """
 
 from __future__ import annotations
@@ -57,20 +57,32 @@ class Size:
 QUICK = Size(2, 1, training_step.Shape(members=2, layers=2, hidden=8, windows=8, steps=8), 3, 1, 2, 1, 2)
 
 
+def ours(shape: training_step.Shape) -> training_step.Step:
+    return training_step.ensemble(shape, *training_step.data(shape), "cpu")
+
+
 def step(size: Size, out: Path) -> None:
-    peers = {"Keras/TensorFlow in a loop": Peer("keras", THREADS), "JAX, vmap over scan": Peer("jax", THREADS)}
-    more = {name: peer.prepare("step", **size.shape.__dict__) for name, peer in peers.items()}
-    rows = training_step.rows(size.shape, size.rounds, peers=True, more=more)
-    for peer in peers.values():
+    torch_peers = {"nn.LSTM in threads": "threads", "nn.LSTM in a loop": "loop", "evband reference": "reference"}
+    peers = {name: (Peer("torch", THREADS, sys.executable), work) for name, work in torch_peers.items()}
+    peers |= {"Keras/TensorFlow in a loop": (Peer("keras", THREADS), "step")}
+    peers |= {"JAX, vmap over scan": (Peer("jax", THREADS), "step")}
+    steps = {training_step.OURS: ours(size.shape)}
+    steps |= {name: peer.prepare(work, **size.shape.__dict__) for name, (peer, work) in peers.items()}
+    rows = training_step.rows(size.shape, size.rounds, steps)
+    for peer, _ in peers.values():
         peer.close()
-    versions = ", ".join(peer.version for peer in peers.values())
+    versions = ", ".join(peer.version for peer, work in peers.values() if work == "step")
     write(out / "training_step.csv", rows, versions, training_step.NOTE)
     show("a training step", rows)
 
 
 def growth(size: Size, out: Path) -> None:
     shapes = training_step.scaled(size.shape) if size.epochs is None else [size.shape, replace(size.shape, steps=16)]
-    rows = [row for shape in shapes for row in training_step.rows(shape, size.growth_rounds, peers=False)]
+    rows, peer = [], Peer("torch", THREADS, sys.executable)
+    for shape in shapes:
+        steps = {training_step.OURS: ours(shape), "nn.LSTM in threads": peer.prepare("threads", **shape.__dict__)}
+        rows += training_step.rows(shape, size.growth_rounds, steps)
+    peer.close()
     write(out / "training_step_scaling.csv", rows, training_step.NOTE)
     show("a training step as it grows", rows)
 

@@ -74,7 +74,7 @@ def loop(shape: Shape, x: Tensor, dy: Tensor) -> tuple[Step, Step]:
     """PyTorch's LSTM, member after member; and in as many Python threads as cores, with one thread each inside."""
     nets = [nn.LSTM(shape.features, shape.hidden, shape.layers) for _ in range(shape.members)]
     threads = torch.get_num_threads()
-    pool = ThreadPoolExecutor(threads)
+    pool = ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,))  # counts for each thread apart
 
     def some(members: range) -> None:
         for m in members:
@@ -82,17 +82,21 @@ def loop(shape: Shape, x: Tensor, dy: Tensor) -> tuple[Step, Step]:
             nets[m](x)[0].backward(dy[m])
 
     def in_threads() -> None:
-        torch.set_num_threads(1)
         list(pool.map(some, [range(k, shape.members, threads) for k in range(threads)]))
-        torch.set_num_threads(threads)
 
     return lambda: some(range(shape.members)), in_threads
 
 
-def contenders(shape: Shape, peers: bool) -> dict[str, Step]:
+def data(shape: Shape) -> tuple[Tensor, Tensor]:
+    """Inputs, and the gradient of the outputs."""
     torch.manual_seed(0)
     x = torch.randn(shape.steps, shape.windows, shape.features)
-    dy = torch.randn(shape.members, shape.steps, shape.windows, shape.hidden)
+    return x, torch.randn(shape.members, shape.steps, shape.windows, shape.hidden)
+
+
+def contenders(shape: Shape, peers: bool) -> dict[str, Step]:
+    """All in this process; bench.py has a process for each."""
+    x, dy = data(shape)
     alone, threaded = loop(shape, x, dy)
     found = {OURS: ensemble(shape, x, dy, "cpu"), "nn.LSTM in threads": threaded}
     if peers:
@@ -116,9 +120,9 @@ def timed(steps: dict[str, Step], rounds: int) -> dict[str, np.ndarray]:
     return {name: np.array(values) for name, values in seconds.items()}
 
 
-def rows(shape: Shape, rounds: int, peers: bool, more: dict[str, Step] | None = None) -> list[dict[str, object]]:
-    """The table's rows for one shape; ``more``: contenders from elsewhere (see bench.py)."""
-    found = timed(contenders(shape, peers) | (more or {}), rounds)
+def rows(shape: Shape, rounds: int, steps: dict[str, Step]) -> list[dict[str, object]]:
+    """The table's rows for one shape."""
+    found = timed(steps, rounds)
     return [
         {
             "contender": name,
@@ -178,7 +182,7 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     shapes = scaled(Shape()) if options.scaling else [Shape()]
-    table = [row for shape in shapes for row in rows(shape, options.rounds, peers=not options.scaling)]
+    table = [row for s in shapes for row in rows(s, options.rounds, contenders(s, peers=not options.scaling))]
     report(table, RESULTS / ("training_step_scaling.csv" if options.scaling else "training_step.csv"))
 
 

@@ -1,4 +1,4 @@
-"""Peers of the benchmarks, each a process in an environment of its own, asked for one repeat at a time."""
+"""Peers of the benchmarks, each a process of its own, asked for one repeat at a time."""
 
 from __future__ import annotations
 
@@ -29,10 +29,11 @@ def python() -> Path:
 class Peer:
     """A worker process, idle between requests."""
 
-    def __init__(self, name: str, threads: int):
+    def __init__(self, name: str, threads: int, interpreter: str | Path | None = None):
+        """``interpreter``: by default that of the peers' environment."""
         self.name, self.version = name, ""
         self._process = subprocess.Popen(
-            [python(), HERE / "worker.py", name, str(threads)],
+            [interpreter or python(), HERE / "worker.py", name, str(threads)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=LOG.open("a"), text=True,
         )  # fmt: skip
 
