@@ -30,7 +30,7 @@ def prepare(data: Path, out: Path) -> None:
     for task in TASKS.values():
         trips, folds = trips_of(task, data), folds_of(task, data)
         channels = resolve_features(task.features, trips)
-        features = FeatureMap(channels=channels, hz=task.hz, edges=True)
+        features = FeatureMap(channels=channels, hz=task.hz, edges=True, fade=True)
         signals = [features._signals(trip) for trip in trips]
         np.savez_compressed(
             out / f"{task.name}.npz",

@@ -46,19 +46,22 @@ Arrays = dict[str, np.ndarray]
 
 @dataclass(frozen=True)
 class Fold:
-    """One outer fold of a task: its training job (with or without hinges) and its test rows."""
+    """One outer fold of a task: its training job and its test rows."""
 
     name: str
     number: int
     settings: Settings
-    jobs: dict[bool, Job]
-    maps: dict[bool, FeatureMap]
+    job: Job
+    features: FeatureMap
     arrays: Arrays
     signals: Arrays
 
     def rows(self, test: bool) -> np.ndarray:
-        wanted = np.flatnonzero((self.arrays["fold"] == self.number) == test)
-        return np.isin(self.arrays["trip"], wanted)
+        return rows_of(self.arrays, self.number, test)
+
+
+def rows_of(arrays: Arrays, number: int, test: bool) -> np.ndarray:
+    return np.isin(arrays["trip"], np.flatnonzero((arrays["fold"] == number) == test))
 
 
 def load_fold(name: str, number: int, **chosen: Any) -> Fold:
@@ -66,19 +69,16 @@ def load_fold(name: str, number: int, **chosen: Any) -> Fold:
         arrays = {k: file[k] for k in file.files}
     signals = {k.removeprefix("signal."): v for k, v in arrays.items() if k.startswith("signal.")}
     hz = float(arrays["hz"])
-    fold = Fold(name, number, Settings(hz=hz, features=",".join(arrays["channels"]), **chosen), {}, {}, arrays, signals)
-    rows = fold.rows(test=False)
+    rows = rows_of(arrays, number, test=False)
     trips, trip = np.unique(arrays["trip"][rows], return_inverse=True)
-    inner = assign_folds(np.bincount(trip), arrays["group"][trips])
-    for hinges in (True, False):
-        features = FeatureMap(channels=tuple(map(str, arrays["channels"])), hz=hz, edges=True, products=True)
-        known = rows & np.isfinite(arrays["y"]) & np.all([np.isfinite(s) for s in signals.values()], axis=0)
-        features._learn({c: s[known] for c, s in signals.items()}, arrays["y"][known], hinges)
-        x, r, _ = features.arrays({c: s[rows] for c, s in signals.items()})
-        y = (arrays["y"][rows] - features.y_mean) / features.y_std
-        fold.jobs[hinges] = Job(Data(x, r, y, arrays["start"][rows], trip), inner)
-        fold.maps[hinges] = features
-    return fold
+    features = FeatureMap(channels=tuple(map(str, arrays["channels"])), hz=hz, edges=True, fade=True, products=True)
+    known = rows & np.isfinite(arrays["y"]) & np.all([np.isfinite(s) for s in signals.values()], axis=0)
+    features._learn({c: s[known] for c, s in signals.items()}, arrays["y"][known], hinges=True)
+    x, r, _ = features.arrays({c: s[rows] for c, s in signals.items()})
+    y = (arrays["y"][rows] - features.y_mean) / features.y_std
+    job = Job(Data(x, r, y, arrays["start"][rows], trip), assign_folds(np.bincount(trip), arrays["group"][trips]))
+    settings = Settings(hz=hz, features=",".join(arrays["channels"]), **chosen)
+    return Fold(name, number, settings, job, features, arrays, signals)
 
 
 def mixture_of(
@@ -103,7 +103,7 @@ def mixture_of(
 
 def bands_of(fold: Fold, settings: Settings, theta: torch.Tensor, rows: np.ndarray) -> Bands:
     """Uncalibrated bands of some rows."""
-    features, a = fold.maps[settings.hinges], fold.arrays
+    features, a = fold.features, fold.arrays
     arch = settings.architecture(len(features.input_names), len(features.road_names))
     x, r, which = features.arrays({c: s[rows] for c, s in fold.signals.items()})
     start = a["start"][rows]
@@ -119,7 +119,7 @@ def bands_of(fold: Fold, settings: Settings, theta: torch.Tensor, rows: np.ndarr
 
 def score(fold: Fold, label: str, settings: Settings, theta: torch.Tensor) -> list[dict[str, Any]]:
     """Calibrate on training trips that members left out, then score each test trip: sums over its rows after warm-up."""
-    job, everything = fold.jobs[settings.hinges], fold.rows(test=False)
+    job, everything = fold.job, fold.rows(test=False)
     plan = members_of(job, settings)
     trips = np.unique(fold.arrays["trip"][everything])
     parts = []
@@ -161,8 +161,8 @@ def trip_rows(bands: Bands) -> Iterator[dict[str, Any]]:
 
 def fit_main(fold: Fold, device: str) -> tuple[Settings, dict[str, torch.Tensor], list[dict[str, Any]]]:
     """Tune, then train t-anchor, its plain ensemble and its trip bootstrap side by side as one stack."""
-    choice = tune(fold.jobs, fold.settings, device)
-    settings, job = choice.settings, fold.jobs[choice.settings.hinges]
+    choice = tune(fold.job, fold.settings, device)
+    settings, job = choice.settings, fold.job
     base = members_of(job, settings)
     members = base + [replace(m, temperature=0.0) for m in base] + base
     trainer = Trainer(job.architecture(settings), job.data, members, settings.training(), device)
@@ -207,9 +207,11 @@ def work(item: tuple[str, int, str, str, str, float, dict[str, int]]) -> str:
             if time.time() > deadline:
                 break
             settings = replace(base, method=method)
-            theta, summary = train(fold.jobs[base.hinges], settings, device)
+            if settings.kind == "dropout":
+                settings = tune(fold.job, settings, device).settings
+            theta, _ = train(fold.job, settings, device)
             rows += score(fold, method, settings, half(theta))
-            result[method] = summary["held_out_log_score"]
+            result[method] = settings.to_dict()
     target.with_suffix(".json").write_text(json.dumps(result | {"rows": rows}))
     return f"{target.name}: {time.time() - began:.0f} s"
 

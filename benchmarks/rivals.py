@@ -29,12 +29,12 @@ from tasks import TASKS, Task, folds_of, trips_of
 
 LEVEL = 0.9
 VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
-    "least-squares": ("least-squares", {"edges": False}),  # the plain road-load features
-    "least-squares-edges": ("least-squares", {}),  # given our edge speeds, too
-    "least-squares-hinges": ("least-squares", {"hinges": True}),
-    **{name: (name, {"edges": False}) for name in rivals.NAMES if name != "least-squares"},
-    "boosting-edges": ("boosting", {}),
-    "residual-boosting-edges": ("residual-boosting", {}),
+    "least-squares": ("least-squares", {"ours": False}),  # the plain road-load features
+    "least-squares-ours": ("least-squares", {}),  # given our edge speeds and fading start, too
+    "least-squares-hinges": ("least-squares", {"hinges": True}),  # and our hinges
+    **{name: (name, {"ours": False}) for name in rivals.NAMES if name != "least-squares"},
+    "boosting-ours": ("boosting", {}),
+    "residual-boosting-ours": ("residual-boosting", {}),
 }
 
 

@@ -250,4 +250,43 @@ def test_a_knot_has_data_on_both_sides():
         term = speed if name == "v" else -speed
         for side in (np.maximum(term - knot, 0), np.maximum(knot - term, 0)):
             assert side.std() > 0.003 * term.std()
-    assert len([k for k in road_load.hinge_knots({"v": rng.normal(size=5000)}) if k[0] == "v"]) == 9
+    values = rng.normal(size=5000)
+    names = [name for name, _ in road_load.hinge_knots({"v": values, "a": values})]
+    assert (names.count("v"), names.count("a")) == (5, 9)  # speed has no knots in its tails: they extrapolate
+
+
+def test_what_fades_after_the_start_is_one_at_first_and_falls_by_e_in_five_minutes() -> None:
+    trips = [drive(f"t{i}", seed=i, ambient_temp_c=np.full(600, 5.0 + i)) for i in range(5)]
+    features = FeatureMap.fit(trips, hinges=False, fade=True)
+    assert {"fade", "fade*cold"} <= set(features.road_names)
+    r = features.transform(trips[0]).r * features.r_scale + features.r_shift
+    fade = r[:, features.road_names.index("fade")]
+    np.testing.assert_allclose(fade, np.exp(-np.arange(600) / 300.0), rtol=1e-5)
+    np.testing.assert_allclose(r[:, features.road_names.index("fade*cold")], 13.0 * fade, rtol=1e-4)
+
+
+def test_four_trips_are_too_few_to_tell_what_fades() -> None:
+    trips = [drive(f"t{i}", seed=i) for i in range(4)]
+    assert "fade" not in FeatureMap.fit(trips, fade=True).road_names
+
+
+def test_a_stream_fades_as_a_whole_trip_does_over_gaps_and_restarts() -> None:
+    trips = [drive(f"t{i}", seed=i) for i in range(5)]
+    features = FeatureMap.fit(trips, "motion", fade=True, products=True)
+    rows, stream = features.transform(trips[0]), features.stream()
+    for i, row in enumerate(trips[0].table.iter_rows(named=True)):
+        if rows.start[i] and i:
+            stream.gap()
+        if i == 100:
+            saved, stream = json.loads(json.dumps(stream.to_dict())), features.stream()
+            stream.restore(saved)
+        x, r, _ = stream.tick(row)
+        np.testing.assert_allclose(r, rows.r[i], atol=1e-5)
+        np.testing.assert_allclose(x, rows.x[i], atol=1e-5)
+    stream.reset()
+    fade = features.road_names.index("fade")
+    assert stream.tick({"speed_kmh": 0.0})[1][fade] == pytest.approx(rows.r[0, fade])
+
+
+def test_cold_air_is_denser() -> None:
+    assert road_load.air_density(-10.0) / road_load.air_density(30.0) == pytest.approx(303.15 / 263.15)

@@ -2,54 +2,70 @@
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from evband.errors import TripsError
+from evband.mixtures import StudentMixture
 from evband.model import PowerModel, prepare
-from evband.network.predict import Prediction
 from evband.settings import resolve
-from evband.training.loop import Data
 from evband.trips import Trips
-from evband.tuning import BETAS, TEMPERATURES, member_crps, tune
+from evband.tuning import BETAS, RATES, TEMPERATURES, of_many, tune
 from tiny_car import TINY, drive, drives
 
-SMALL = {k: v for k, v in TINY.items() if k != "device"}
+SMALL = {k: v for k, v in TINY.items() if k != "device"} | {"epochs": 2}
+
+
+def tuned(method: str = "t-anchor", say=None):
+    settings = resolve("default", method=method, **SMALL)
+    return tune(prepare(drives(3, seconds=150), settings)[1], settings, say=say)
 
 
 def test_every_candidate_is_tried_and_the_best_is_taken():
-    trips, said = drives(4, seconds=150), []
-    settings = resolve("default", **{**SMALL, "epochs": 2})
-    variants = {h: prepare(trips, resolve("default", hinges=h, **SMALL))[1] for h in (True, False)}
-    choice = tune(variants, settings, say=said.append)
-    assert len(choice.tried) == 2 * len(BETAS) * len(TEMPERATURES)
-    best = min(choice.tried, key=lambda row: row["crps"])
-    assert (choice.settings.beta, choice.settings.temperature, choice.settings.hinges) == (best["beta"], best["temperature"], best["hinges"])  # fmt: skip
-    assert len(said) == 2
+    said: list[str] = []
+    choice = tuned(say=said.append)
+    assert len(choice.tried) == len(BETAS) * len(TEMPERATURES)
+    best = min(choice.tried, key=lambda row: row["score"])
+    assert (choice.settings.beta, choice.settings.temperature) == (best["beta"], best["temperature"])
+    assert "6 candidates" in said[0]
 
 
-def test_each_trip_is_scored_by_the_member_that_left_it_out():
-    """The candidates' CRPS covers every known row once, and is finite."""
-    job = prepare(drives(3, seconds=150), resolve("default", **SMALL))[1]
-    assert isinstance(job.data, Data)
-    choice = tune({True: job}, resolve("default", **SMALL))
-    assert all(0 < row["crps"] < 10 for row in choice.tried)
+def test_each_trip_is_scored_by_the_members_that_left_it_out():
+    """For an ensemble of two the score of a candidate is its two members' CRPS a fold, over every known row once."""
+    settings = resolve("default", **{**SMALL, "members": 2})
+    trips = drives(3, seconds=150)
+    first = tune(prepare(trips, settings)[1], settings).tried[0]
+    model = PowerModel(**{**TINY, **SMALL, "members": 6}, beta=first["beta"], temperature=first["temperature"])
+    model = model.fit(trips)
+    bands = model.out_of_bag(trips.on_grid(settings.hz), prepare(trips, model.settings_)[1])
+    crps = bands.crps(bands.power_kw).mean() / model.feature_map_.y_std
+    assert first["score"] == pytest.approx(crps, rel=1e-4)
 
 
-def test_a_plain_ensemble_tunes_no_temperature():
-    job = prepare(drives(3, seconds=150), resolve("default", **SMALL))[1]
-    choice = tune({True: job}, resolve("default", method="t-ensemble", **SMALL))
-    assert {row["temperature"] for row in choice.tried} == {0.0}
+def test_the_crps_of_many_members_follows_from_one_and_two():
+    """Members drawn alike: the mean CRPS of M of them is a + b / M. Over 4,000 draws the error is under 1 % (5 sigma)."""
+    rng = np.random.default_rng(0)
+    mu, y = rng.normal(size=(30, 4000)), rng.normal(size=4000)
+
+    def crps(members):
+        some = mu[:members]
+        return StudentMixture(some, np.full_like(some, 0.7), np.full(members, 4.0)).crps(y).mean()
+
+    one = np.mean([StudentMixture(m[None], np.full((1, 4000), 0.7), np.array([4.0])).crps(y).mean() for m in mu])
+    pairs = [StudentMixture(mu[[i, i + 1]], np.full((2, 4000), 0.7), np.full(2, 4.0)).crps(y).mean() for i in range(29)]
+    assert of_many(one, np.mean(pairs), 30) == pytest.approx(crps(30), rel=0.01)
+
+
+def test_a_plain_ensemble_tunes_no_temperature_and_quantiles_no_weighting():
+    assert {row["temperature"] for row in tuned("t-ensemble").tried} == {0.0}
+    assert {row["beta"] for row in tuned("quantile-anchor").tried} == {resolve("default").beta}
+
+
+@pytest.mark.parametrize("method", ["t-dropout", "quantile-dropout"])
+def test_a_dropout_method_tunes_its_rate(method):
+    choice = tuned(method)
+    assert [row["dropout"] for row in choice.tried] == list(RATES)
+    assert choice.settings.dropout == min(choice.tried, key=lambda row: row["score"])["dropout"]
 
 
 def test_one_trip_cannot_be_tuned_on():
     with pytest.raises(TripsError, match="at least two different trips"):
         PowerModel(**TINY, tune=True).fit(Trips([drive("alone", seconds=200)]))
-
-
-def test_crps_of_a_member_is_the_integral_of_its_definition():
-    grid = np.linspace(-400, 400, 800_001)
-    mu, s, y = np.array([[0.3]]), np.array([[0.8]]), np.array([1.7])
-    for nu, law in ((np.array([3.5]), stats.t(3.5, 0.3, 0.8)), (None, stats.norm(0.3, 0.8))):
-        ours = member_crps(Prediction(mu, s, nu, None), 0, np.array([True]), y, ())
-        integral = np.trapezoid((law.cdf(grid) - (grid >= 1.7)) ** 2, grid)
-        assert ours[0] == pytest.approx(integral, rel=1e-3)

@@ -37,6 +37,7 @@ AUTO = (
 )
 ROAD = "road: "  # before the name of an input that is a road-load feature
 CHUNK_ROWS = 1 << 15  # turned into features at a time: in float64 a day at 10 Hz would take a gigabyte
+FADE_TRIPS = 5  # so many beginnings it takes to tell what fades after each from what happened to be driven then
 HELD = ("ambient_temp_c", "wind_ms")  # slow channels: the last reading stands until the next
 _ELECTRICAL_NAME = re.compile(r"power|voltage|current|soc|energy|_kwh?$|_[av]$", re.IGNORECASE)
 
@@ -101,6 +102,7 @@ class FeatureMap:
     hz: float = 1.0
     scaling: Scaling = "standard"
     edges: bool = False  # road-load terms of the speeds at the bin's edges, too
+    fade: bool = False  # and of what is drawn when a trip begins and fades over minutes
     products: bool = False  # the network sees the road-load features beside the channels
     knots: list[tuple[str, float]] = field(default_factory=list)  # (road term, knot in its unit)
     low: np.ndarray = field(default_factory=lambda: np.empty(0))  # [channels] training range
@@ -127,6 +129,7 @@ class FeatureMap:
         scaling: Scaling = "standard",
         edges: bool = False,
         products: bool = False,
+        fade: bool = False,
     ) -> Self:
         """Learn ranges, scales, knots and the least-squares moments from gridded training trips."""
         channels = resolve_features(spec, trips)
@@ -137,7 +140,8 @@ class FeatureMap:
         if scaling not in ("standard", "minmax"):
             raise SettingsError(f"scaling must be standard or minmax, not {scaling!r}")
         edges = edges and {"speed_kmh", "acceleration_ms2"} <= set(channels) and all(map(_has_edges, trips))
-        self = cls(channels=channels, hz=float(hz), scaling=scaling, edges=edges, products=products)
+        fade = fade and len(trips) >= FADE_TRIPS
+        self = cls(channels=channels, hz=float(hz), scaling=scaling, edges=edges, products=products, fade=fade)
         raw = [self._signals(trip) for trip in trips]
         y = np.concatenate([_power(trip) for trip in trips])
         signals = {c: np.concatenate([trip_signals[c] for trip_signals in raw]) for c in raw[0]}
@@ -199,9 +203,8 @@ class FeatureMap:
         which = ~((values >= self.low) & (values <= self.high))
         values = np.where(np.isfinite(values), values, self.typical)
         signals = dict(zip(self.channels, values.T, strict=True))
-        if self.edges:
-            for name in (road_load.KINETIC, road_load.CHANGE):
-                signals[name] = np.nan_to_num(raw[name])
+        for name in raw.keys() - signals.keys():  # made of the speeds at the edges, and of the time driven
+            signals[name] = np.nan_to_num(raw[name])
         x, r = (np.empty((len(values), len(names)), np.float32) for names in (self.input_names, self.road_names))
         for begin in range(0, len(values), CHUNK_ROWS):
             here = slice(begin, begin + CHUNK_ROWS)
@@ -274,10 +277,14 @@ class FeatureMap:
         if self.edges:
             start, end = (np.asarray(trip.table[name].to_numpy(), dtype=float) for name in EDGES)
             signals |= road_load.edge_signals(start, end, self.hz)
+        if self.fade:
+            signals[road_load.FADE] = road_load.fades(np.arange(len(trip), dtype=float), self.hz)
         return signals
 
     def _rows(self, signals: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray]:
-        """Scaled inputs and road features of one tick (floats) or many rows (arrays); without edge speeds, a steady pull."""
+        """Scaled inputs and road features of one tick (floats) or many rows (arrays); by default a steady pull, long under way."""
+        if self.fade and road_load.FADE not in signals:
+            signals = {**signals, road_load.FADE: 0.0 * signals[self.channels[0]]}
         if self.edges and road_load.KINETIC not in signals:
             v, a = signals["speed_kmh"] / 3.6, signals["acceleration_ms2"]
             signals = {**signals, road_load.KINETIC: a * v, road_load.CHANGE: a}
@@ -310,10 +317,11 @@ class FeatureStream:
     def reset(self) -> None:
         """Begin a trip."""
         self._held: dict[str, float] = {}
+        self._ticks = 0
         self.gap()
 
     def gap(self) -> None:
-        """Go on after a gap: the road in between was not seen, the weather stays."""
+        """Go on after a gap: the road in between was not seen, weather and time under way stay."""
         self._slope.reset()
         self._last_speed: float | None = None
         self._last_end: float | None = None
@@ -338,6 +346,9 @@ class FeatureStream:
             self._last_end = end
             if start is not None and end is not None:
                 signals |= road_load.edge_signals(start, end, self._map.hz)
+        if self._map.fade:
+            signals[road_load.FADE] = float(road_load.fades(float(self._ticks), self._map.hz))
+        self._ticks += 1
         self._last_speed = speed
         x, r = self._map._rows(signals)
         return x.astype(np.float32), r.astype(np.float32), outside
@@ -345,11 +356,13 @@ class FeatureStream:
     def to_dict(self) -> dict[str, Any]:
         """Its memory, JSON-able."""
         slope = {name: getattr(self._slope, name) for name in self._slope.__slots__}
-        return {"held": self._held, "last_speed": self._last_speed, "last_end": self._last_end, "slope": slope}
+        last = {"last_speed": self._last_speed, "last_end": self._last_end}
+        return {"held": self._held, "ticks": self._ticks, **last, "slope": slope}
 
     def restore(self, saved: Mapping[str, Any]) -> None:
         """Go on from what `to_dict` gave."""
         self._held = {str(k): float(v) for k, v in saved["held"].items()}
+        self._ticks = int(saved["ticks"])
         self._last_speed, self._last_end = saved["last_speed"], saved["last_end"]
         for name in self._slope.__slots__:
             setattr(self._slope, name, float(saved["slope"][name]))

@@ -67,6 +67,7 @@ class PowerModel(Estimator):
         road_load: bool | None = None,
         hinges: bool | None = None,
         edges: bool | None = None,
+        fade: bool | None = None,
         products: bool | None = None,
         scaling: str | None = None,
         prior: str | PowerModel | None = None,
@@ -102,6 +103,7 @@ class PowerModel(Estimator):
         self.road_load = road_load
         self.hinges = hinges
         self.edges = edges
+        self.fade = fade
         self.products = products
         self.scaling = scaling
         self.prior = prior
@@ -141,8 +143,7 @@ class PowerModel(Estimator):
         if self.tune:
             from evband.tuning import tune
 
-            variants = {h: prepare(trips, replace(settings, hinges=h))[1] for h in (True, False)}
-            choice = tune(variants, settings, device, say)
+            choice = tune(prepare(trips, settings)[1], settings, device, say)
             settings, tuning = choice.settings, choice.tried
         else:
             tuning = []
@@ -357,7 +358,7 @@ class PowerModel(Estimator):
 def prepare(trips: Trips, settings: Settings, features: FeatureMap | None = None) -> tuple[FeatureMap, Job]:
     """Features (learned here, unless given) and arrays of gridded training trips."""
     features = features or FeatureMap.fit(
-        trips, settings.features, settings.hinges, settings.scaling, settings.edges, settings.products
+        trips, settings.features, settings.hinges, settings.scaling, settings.edges, settings.products, settings.fade
     )
     rows = [features.transform(trip) for trip in trips]
     if not any(np.isfinite(row.y).any() for row in rows):

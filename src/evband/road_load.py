@@ -23,21 +23,30 @@ Value = TypeVar("Value", float, np.ndarray)
 FORCES = ("force_n", "road_load_n", "parasitic_n")
 COLD_C, HOT_C = 18.0, 22.0  # below heats, above cools; in between the cabin asks for neither
 
-HINGED = ("a*v", "v", "a", "T*v", "k")
 HINGE_SHARE = 0.003  # of a term's deviation, that each side of a knot must have; at 1 % of a Gaussian it is 0.03
-HINGE_LEVELS = (0.01, 0.03, 0.1, 0.25, 0.5, 0.75, 0.9, 0.97, 0.99)
+MIDDLE = (0.1, 0.25, 0.5, 0.75, 0.9)
+TAILS = (0.01, 0.03, *MIDDLE, 0.97, 0.99)  # hard braking and pulling, where regeneration and motor saturate
+HINGED = {"a*v": TAILS, "v": MIDDLE, "a": TAILS, "T*v": TAILS, "k": TAILS}  # term -> levels of its knots
 
 GRADE_LENGTH_M = 25.0  # memory of the slope: averages 1 m steps, yet follows the road (60 m cost the Tesla 10 %)
 GRADE_PRIOR_M2 = 10.0  # how much spread along the road it takes to believe a slope
 
 
 KINETIC, CHANGE = "kinetic", "speed_change"  # signals made of the speeds at the bin's edges
+FADE = "fade"  # signal of the time since the trip began
+FADE_S = 300.0  # heater and cooling begin at full power and ease off as the cabin nears what was asked for
 
 
 def edge_signals(start_kmh: Value, end_kmh: Value, hz: float) -> dict[str, Value]:
     """Kinetic power of a kilogram, (v_end^2 - v_start^2) / (2 D) in W, and the mean acceleration over the bin."""
     start, end = start_kmh / 3.6, end_kmh / 3.6
     return {KINETIC: 0.5 * hz * (end * end - start * start), CHANGE: hz * (end - start)}
+
+
+def fades(rows: Value, hz: float) -> Value:
+    """exp(-t / FADE_S), t = the time driven so far, of the number of grid rows so far: 1 at the start, then towards 0."""
+    faded: Value = np.exp(-rows / (hz * FADE_S))
+    return faded
 
 
 def positive(x: Value) -> Value:
@@ -49,6 +58,12 @@ def positive(x: Value) -> Value:
 def ambient_hinges(ambient_c: Value) -> tuple[Value, Value]:
     """Degrees that call for heating and for cooling; linear ambient misleads as soon as the season changes."""
     return positive(COLD_C - ambient_c), positive(ambient_c - HOT_C)
+
+
+def air_density(ambient_c: Value) -> Value:
+    """Relative to 15 C at the same pressure: drag is a tenth stronger in frost than on a summer's day."""
+    density: Value = 288.15 / (273.15 + ambient_c)
+    return density
 
 
 class Slope:
@@ -111,7 +126,7 @@ def input_terms(signals: Mapping[str, Value]) -> dict[str, Value]:
     """What the network sees of each channel: itself, save elevation (its past grade) and ambient (two hinges)."""
     terms: dict[str, Value] = {}
     for name, value in signals.items():
-        if name in (KINETIC, CHANGE):
+        if name in (KINETIC, CHANGE, FADE):
             continue
         if name == "elevation_m":
             terms["grade"] = value
@@ -159,6 +174,13 @@ def road_terms(signals: Mapping[str, Value], curved: bool = False) -> dict[str, 
                 terms["v*grade"] = v * grade
     if "ambient_temp_c" in signals:
         terms["cold"], terms["hot"] = ambient_hinges(signals["ambient_temp_c"])
+        if curved and v is not None:
+            terms["v^3*air"] = v * v * v * air_density(signals["ambient_temp_c"])
+    if FADE in signals:
+        for name in ("cold", "hot"):
+            if name in terms:
+                terms[f"fade*{name}"] = signals[FADE] * terms[name]
+        terms["fade"] = signals[FADE]
     if "wind_ms" in signals and v is not None:
         terms["v^2*wind"] = v * v * signals["wind_ms"]
     if not terms:
@@ -173,11 +195,11 @@ def hinge_knots(terms: Mapping[str, np.ndarray]) -> list[tuple[str, float]]:
     that, standardised, a value just outside the training range counts as millions.
     """
     knots = []
-    for name in HINGED:
+    for name, levels in HINGED.items():
         if name in terms:
             values = terms[name][np.isfinite(terms[name])]
             least = HINGE_SHARE * values.std()
-            for knot in np.unique(np.round(np.quantile(values, HINGE_LEVELS), 6)):
+            for knot in np.unique(np.round(np.quantile(values, levels), 6)):
                 sides = positive(values - knot), positive(knot - values)
                 if min(side.std() for side in sides) > least:
                     knots.append((name, float(knot)))

@@ -32,6 +32,7 @@ class Settings:
     road_load: bool = True
     hinges: bool = True
     edges: bool = True  # road-load terms of the speeds at the edges of a grid bin
+    fade: bool = True  # and of what is drawn when a trip begins and fades (heating, cooling); takes five trips or more
     products: bool = True  # the network sees the road-load features, too
     scaling: Literal["standard", "minmax"] = "standard"
     layers: int = 1
@@ -90,6 +91,7 @@ PRESETS = {
         road_load=False,
         hinges=False,
         edges=False,
+        fade=False,
         products=False,
         scaling="minmax",
         layers=4,

@@ -1,7 +1,9 @@
-"""`fit --tune`: settings chosen on inner folds of the user's own trips, by CRPS.
+"""`fit --tune`: settings chosen on inner folds of the user's own trips.
 
-Each candidate is one member a fold, scored on the trips it left out. Candidates that differ only in what a member
-carries (beta, temperature) train side by side as one ensemble.
+Each candidate is two members a fold, scored on the trips they left out, by CRPS. What is best for one member is not best
+for many, which err in different ways; but the CRPS is quadratic in the distribution, so that of M members drawn alike is
+a + b / M on average, and one and two of them tell what thirty would score. Candidates that differ only in what a member
+carries (beta, temperature) train side by side. A dropout method chooses its rate instead, by what its passes score.
 """
 
 from __future__ import annotations
@@ -13,88 +15,103 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import beta as beta_function
-from scipy.special import gammaln, ndtr, stdtr
 
 from evband.errors import TripsError
 from evband.job import Job, check_rows, members_of
+from evband.mixtures import GaussianMixture, Mixture, StudentMixture
+from evband.network.anchors import DROPOUT, stream
 from evband.network.predict import Prediction, predict
+from evband.quantile_sets import QuantileSet
 from evband.settings import Settings
 from evband.training.loop import Trainer, run
 
-BETAS = (0.5, 1.0)
-TEMPERATURES = (1.0, 10.0)
+BETAS = (0.5, 0.0, 1.0)
+TEMPERATURES = (0.1, 1.0)
+RATES = (0.02, 0.05, 0.1, 0.2)
+PASSES = 10  # through a dropout network
 
 
 @dataclass(frozen=True)
 class Choice:
     settings: Settings
-    tried: list[dict[str, Any]]  # every candidate with its CRPS in standard deviations of power
+    tried: list[dict[str, Any]]  # every candidate with its score, in standard deviations of power
 
 
-def tune(
-    variants: dict[bool, Job],  # hinges -> the job with or without them
-    settings: Settings,
-    device: str = "cpu",
-    say: Callable[[str], None] | None = None,
-) -> Choice:
-    """The candidate with the lowest CRPS on trips left out; ties go to the earlier one."""
-    if any(job.folds < 2 for job in variants.values()):
+def tune(job: Job, settings: Settings, device: str = "cpu", say: Callable[[str], None] | None = None) -> Choice:
+    """The candidate with the lowest score on trips left out; ties go to the earlier one."""
+    if job.folds < 2:
         raise TripsError(
             "--tune needs at least two different trips, one to fit and one to score; give more or leave it out"
         )
-    tried: list[dict[str, Any]] = []
-    for hinges, job in variants.items():
-        check_rows(job, settings)
-        rows = _score(job, replace(settings, hinges=hinges), device)
-        tried += [{"hinges": hinges, **row} for row in rows]
-        if say:
-            best = min(rows, key=lambda row: float(row["crps"]))
-            say(f"tuning: hinges {'on' if hinges else 'off'}: best {best}")
-    winner = min(tried, key=lambda row: float(row["crps"]))
-    chosen: dict[str, Any] = {k: v for k, v in winner.items() if k != "crps"}
-    return Choice(replace(settings, **chosen), tried)
+    check_rows(job, settings)
+    tried = _rates(job, settings, device) if settings.kind == "dropout" else _members(job, settings, device)
+    winner = min(tried, key=lambda row: float(row["score"]))
+    if say:
+        say(f"tuning: {len(tried)} candidates, best {winner}")
+    return Choice(replace(settings, **{k: v for k, v in winner.items() if k != "score"}), tried)
 
 
-def _score(job: Job, settings: Settings, device: str) -> list[dict[str, float]]:
+def _members(job: Job, settings: Settings, device: str) -> list[dict[str, Any]]:
     """CRPS of every (beta, temperature), from one training run."""
-    one_a_fold = replace(settings, members=job.folds, early_stop=True)
-    members = members_of(job, one_a_fold)[-job.folds :]  # a dropout method's first network left nothing out
+    members = members_of(job, replace(settings, members=2 * job.folds, early_stop=True))
     betas = (settings.beta,) if settings.head == "quantile" else BETAS  # quantiles have no scale to weight by
     temperatures = (0.0,) if settings.kind == "ensemble" else TEMPERATURES  # nor a plain ensemble anchors
-    combinations = list(product(betas, temperatures))
-    stacked = [replace(m, beta=beta, temperature=temperature) for beta, temperature in combinations for m in members]
+    candidates = list(product(betas, temperatures))
+    stacked = [replace(m, beta=beta, temperature=temperature) for beta, temperature in candidates for m in members]
     trainer = Trainer(job.architecture(settings), job.data, stacked, settings.training(), device)
     theta = run(trainer).to(device)
-    data = job.data
-    said = predict(trainer.arch, theta, data.x, data.r, data.start)
-    known = np.isfinite(data.y)
-    out = []
-    for c, (beta, temperature) in enumerate(combinations):
-        total = 0.0
-        for k, member in enumerate(members):
-            rows = known & np.isin(data.trip, np.setdiff1d(data.trip, member.train))
-            total += float(member_crps(said, c * len(members) + k, rows, data.y[rows], trainer.arch.levels).sum())
-        out.append({"beta": beta, "temperature": temperature, "crps": total / known.sum()})
-    return out
+    one, two = np.zeros((2, len(candidates)))
+    for fold in range(job.folds):
+        rows = _left_out(job, fold)
+        own = range(fold, len(stacked), job.folds)  # member m leaves out fold m % folds
+        said = predict(trainer.arch, theta[list(own)], job.data.x[rows], job.data.r[rows], job.data.start[rows])
+        for c in range(len(candidates)):
+            first, second = 2 * c, 2 * c + 1
+            for which in ([first, first], [second, second]):  # one member is a mixture of itself
+                mixture, y = _known(said, which, job.data.y[rows], trainer.arch.levels)
+                one[c] += 0.5 * mixture.crps(y).sum()
+            mixture, y = _known(said, [first, second], job.data.y[rows], trainer.arch.levels)
+            two[c] += mixture.crps(y).sum()
+    mean = of_many(one, two, settings.members) / np.isfinite(job.data.y).sum()
+    return [{"beta": b, "temperature": t, "score": float(s)} for (b, t), s in zip(candidates, mean, strict=True)]
 
 
-def member_crps(
-    said: Prediction, m: int, rows: NDArray[np.bool_], y: NDArray[np.float64], levels: tuple[float, ...]
-) -> NDArray[np.float64]:
-    """CRPS of one member at rows: closed form of the Student-t (Jordan, Krueger & Lerch 2019) or the Gaussian, or from quantiles."""
+def of_many(one: NDArray[np.float64], two: NDArray[np.float64], members: int) -> NDArray[np.float64]:
+    """The CRPS of an ensemble, from that of one member and of two: a + b / M."""
+    return one - 2.0 * (one - two) * (1.0 - 1.0 / members)
+
+
+def _rates(job: Job, settings: Settings, device: str) -> list[dict[str, Any]]:
+    """Log score (of quantiles the CRPS) of every dropout rate."""
+    tried = []
+    for rate in RATES:
+        chosen = replace(settings, dropout=rate, early_stop=True)
+        members = members_of(job, chosen)[-job.folds :]  # its first network leaves nothing out
+        trainer = Trainer(job.architecture(chosen), job.data, members, chosen.training(), device)
+        theta, total = run(trainer).to(device), 0.0
+        for fold in range(job.folds):
+            rows = _left_out(job, fold)
+            passes = theta[fold].repeat(PASSES, 1)
+            masks = [stream(settings.seed, p, DROPOUT, 0) for p in range(PASSES)]
+            x, r, start = job.data.x[rows], job.data.r[rows], job.data.start[rows]
+            said = predict(trainer.arch, passes, x, r, start, rate, masks)
+            mixture, y = _known(said, list(range(PASSES)), job.data.y[rows], trainer.arch.levels)
+            total += (mixture.crps(y) if isinstance(mixture, QuantileSet) else -mixture.logpdf(y)).sum()
+        tried.append({"dropout": rate, "score": float(total / np.isfinite(job.data.y).sum())})
+    return tried
+
+
+def _left_out(job: Job, fold: int) -> NDArray[np.bool_]:
+    return np.isin(job.data.trip, np.flatnonzero(job.fold == fold))
+
+
+def _known(
+    said: Prediction, which: list[int], y: NDArray[np.float64], levels: tuple[float, ...]
+) -> tuple[Mixture, NDArray[np.float64]]:
+    """What these members say of the rows whose power is known, as one distribution; and that power."""
+    known = np.isfinite(y)
     if said.quantiles is not None:
-        error = y - said.quantiles[m][:, rows]
-        tau = np.array(levels)[:, None]
-        return np.asarray(2 * np.maximum(tau * error, (tau - 1) * error).mean(0))
+        return QuantileSet(said.quantiles[which][:, :, known], np.array(levels)), y[known]
     assert said.scale is not None
-    s = said.scale[m, rows].astype(np.float64)
-    z = (y - said.mu[m, rows]) / s
-    if said.nu is None:
-        return np.asarray(s * (z * (2 * ndtr(z) - 1) + np.sqrt(2 / np.pi) * np.exp(-z * z / 2) - 1 / np.sqrt(np.pi)))
-    nu = said.nu[m]
-    density = np.exp(gammaln((nu + 1) / 2) - gammaln(nu / 2) - (nu + 1) / 2 * np.log1p(z * z / nu)) / np.sqrt(
-        nu * np.pi
-    )
-    spread = 2 * np.sqrt(nu) / (nu - 1) * beta_function(0.5, nu - 0.5) / beta_function(0.5, nu / 2) ** 2
-    return np.asarray(s * (z * (2 * stdtr(nu, z) - 1) + 2 * density * (nu + z * z) / (nu - 1) - spread))
+    mu, s = said.mu[which][:, known], said.scale[which][:, known]
+    return (GaussianMixture(mu, s) if said.nu is None else StudentMixture(mu, s, said.nu[which])), y[known]

@@ -17,7 +17,7 @@ def test_fan_in_prior_is_gate_wise():
     arch = Architecture(inputs=5, road=4, layers=2, hidden=16)
     prior = make_prior(arch, "fan_in", road_mean=np.arange(4.0))
     variance, mean = arch.unpack(prior.variance[None]), arch.unpack(prior.mean[None])
-    for name, value in (("w_ih.0", 1 / 5), ("w_hh.0", 1 / 16), ("w_ih.1", 1 / 16), ("head_w", 1 / 16), ("road_w", 1 / 4),
+    for name, value in (("w_ih.0", 1 / 5), ("w_hh.0", 1 / 16), ("w_ih.1", 1 / 16), ("head_w", 1 / 16), ("road_w", 0.1 / 4),
                         ("bias.0", 0.1), ("head_b", 0.1), ("nu_raw", 0.1)):  # fmt: skip
         assert torch.allclose(variance[name], torch.tensor(value)), name
     assert mean["bias.1"][0].view(4, 16).mean(1).tolist() == [0, 1, 0, 0]  # input, forget, cell, output

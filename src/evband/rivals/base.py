@@ -26,8 +26,9 @@ class Rival(BaseEstimator, ABC):  # type: ignore[misc]
 
     hinges: bool = False
 
-    def __init__(self, features: str = "auto", hz: float = 1.0, seed: int = 0, edges: bool = True) -> None:
-        self.features, self.hz, self.seed, self.edges = features, hz, seed, edges
+    def __init__(self, features: str = "auto", hz: float = 1.0, seed: int = 0, ours: bool = True) -> None:
+        """`ours`: it sees also what our model adds to the road load, the speeds at a bin's edges and the fading start."""
+        self.features, self.hz, self.seed, self.ours = features, hz, seed, ours
 
     @abstractmethod
     def fit_rows(self, rows: Rows) -> Self:
@@ -40,7 +41,7 @@ class Rival(BaseEstimator, ABC):  # type: ignore[misc]
     def fit(self, trips: Sequence[Trip]) -> Self:
         """Learn from training trips; scalers and settings are chosen on them alone."""
         gridded = Trips(trips).on_grid(self.hz)
-        self.feature_map_ = FeatureMap.fit(gridded, self.features, hinges=self.hinges, edges=self.edges)
+        self.feature_map_ = FeatureMap.fit(gridded, self.features, self.hinges, edges=self.ours, fade=self.ours)
         return self.fit_rows(make_rows(self.feature_map_, [self.feature_map_.transform(trip) for trip in gridded]))
 
     def predict(self, trips: Sequence[Trip]) -> Bands:

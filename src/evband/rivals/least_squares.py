@@ -16,9 +16,9 @@ class LeastSquares(Rival):
     """Road-load least squares; ridge, residual scale and nu come from cross-fitted residuals of whole trips."""
 
     def __init__(
-        self, hinges: bool = False, features: str = "auto", hz: float = 1.0, seed: int = 0, edges: bool = True
+        self, hinges: bool = False, features: str = "auto", hz: float = 1.0, seed: int = 0, ours: bool = True
     ) -> None:
-        super().__init__(features, hz, seed, edges)
+        super().__init__(features, hz, seed, ours)
         self.hinges = hinges
 
     def fit_rows(self, rows: Rows) -> Self:
