@@ -27,6 +27,7 @@ from evband.rivals import (
 from evband.rivals import base as rival_base
 from evband.rivals.rows import Rows, age, inner_folds, lagged
 from evband.rivals.student import fit_student, scale_design, solve_ridge
+from evband.simulation.vehicles import AIR_DENSITY, CARS, GRAVITY
 from evband.trips import Trip, Trips
 
 NOISE_KW, NU = 0.4, 5.0
@@ -102,6 +103,30 @@ def test_rival_learns_the_car_and_covers(rival: Rival, most_rmse: float, train: 
     assert crps < most_rmse
     assert len(bands) == sum(map(len, test))
     assert bands.warmup.sum() == 4 * rival_base.WARMUP_S
+
+
+def test_fastsim_follows_a_downhill_start_and_any_glitch() -> None:
+    pytest.importorskip("fastsim")
+    vehicle = fastsim_vehicle._vehicle(1800.0, 0.6, 0.009)
+    rolling = fastsim_vehicle._drive(vehicle, np.array([0.0, 0.1, 0.6, 1.2, 1.4]), np.full(5, -0.15), 1.0)
+    assert rolling[3] < -0.5  # a full battery could not take it
+    glitch = fastsim_vehicle._drive(vehicle, np.array([0.0, 0.0, 70.0, 0.0, 70.0]), np.full(5, 0.3), 1.0)
+    assert glitch[2] > 1.8 * 70**2 / 2  # kinetic energy of a second alone, in kW
+    assert np.isfinite(glitch).all()
+
+
+def test_fastsim_motor_keeps_its_efficiency_at_each_power() -> None:
+    pytest.importorskip("fastsim")
+    speed, grade = np.array([0.0, 5.0, 10.0, 15.0, 20.0, 20.0, 20.0]), np.array([0, 0, 0, 0, 0, 0, 0.05])
+    power = fastsim_vehicle._drive(fastsim_vehicle._vehicle(1800.0, 0.6, 0.0), speed, grade, 1.0)
+    drag = 0.5 * AIR_DENSITY * 0.6 * 20**3 / 1000
+    climb = drag + 1.8 * GRAVITY * 20 * np.sin(np.arctan(0.05))
+    for row, wheel in ((5, drag), (6, climb)):
+        shaft = wheel / 0.98  # the gearbox takes 2 %
+        efficiency = np.interp(
+            shaft / CARS["sedan_1"].motor_kw, [0, 0.02, 0.04, 0.06, 0.08], [0.84, 0.86, 0.88, 0.9, 0.91]
+        )
+        assert power[row] == pytest.approx(shaft / efficiency, rel=0.005)
 
 
 def test_every_rival_has_a_name_and_sklearn_habits() -> None:

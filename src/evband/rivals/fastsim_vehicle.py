@@ -16,6 +16,7 @@ from evband.rivals.student import fit_student, scale_design, solve_ridge
 from evband.simulation.vehicles import CARS, fastsim_vehicle, import_fastsim
 
 FITTED_ROWS = 6000  # drives worth this many rows tell mass, drag and rolling resistance well enough
+ENDLESS_KW = 1e6  # of motor and, in kWh, battery: more than any step asks for
 RAMP_MS2 = 2.0  # FASTSim starts at rest: a segment that does not is led in to its speed
 
 
@@ -78,18 +79,34 @@ class FastSim(Rival):
 
 
 def _vehicle(mass_kg: float, drag_area_m2: float, rolling: float) -> dict[str, Any]:
-    """A FASTSim vehicle strong and grippy enough for any trace: the trace itself shows what the real car could do."""
+    """A FASTSim vehicle that can follow any trace: the trace itself shows what the real car could do.
+
+    FASTSim stops, or even crashes, where a step asks for more than motor, battery or tyres can give. So none of them has
+    a limit worth the name, while the motor's efficiency at each power stays that of the car it is built on.
+    """
+    model = CARS["sedan_1"]
     car = replace(
-        CARS["sedan_1"],
+        model,
         mass_kg=mass_kg,
-        frontal_area_m2=drag_area_m2 / CARS["sedan_1"].drag_coef,
+        frontal_area_m2=drag_area_m2 / model.drag_coef,
         rolling_coef=rolling,
-        motor_kw=600.0,
-        battery_kwh=1000.0,
+        motor_kw=ENDLESS_KW,
+        battery_kwh=ENDLESS_KW,
     )
     settings: dict[str, Any] = fastsim_vehicle(car, aux_w=0.0).to_dict()
-    settings["chassis"].update(wheel_fric_coef=5.0, drive_type="AWD")
+    settings["chassis"].update(wheel_fric_coef=1000.0, drive_type="AWD")
+    motor = settings["pt_type"]["BEV"]["em"]
+    for name in ("eff_interp_achieved", "eff_interp_at_max_input"):
+        _shrink(motor[name]["data"], model.motor_kw / ENDLESS_KW)
     return settings
+
+
+def _shrink(curve: dict[str, Any], factor: float) -> None:
+    """An efficiency curve over the share of full power, pressed to a smaller share and held from there to the old end."""
+    grid, values = curve["grid"][0], curve["values"]
+    grid["data"] = [factor * x for x in grid["data"]] + grid["data"][-1:]
+    values["data"] = values["data"] + values["data"][-1:]
+    grid["dim"] = values["dim"] = [len(values["data"])]
 
 
 def _drive(vehicle: dict[str, Any], speed_ms: np.ndarray, grade: np.ndarray, step_s: float) -> np.ndarray:
@@ -101,7 +118,7 @@ def _drive(vehicle: dict[str, Any], speed_ms: np.ndarray, grade: np.ndarray, ste
         fastsim.Vehicle.from_dict(vehicle),
         fastsim.Cycle.from_dict({key: value.tolist() for key, value in cycle.items()}),
     )
-    run.run()
+    run.run_once()  # `run` would begin with a full battery, which cannot take what a downhill start gives
     history = run.to_dict()["veh"]["pt_type"]["BEV"]["res"]["history"]
     return np.asarray(history["pwr_out_electrical_watts"]) / 1000.0
 
