@@ -37,6 +37,14 @@ def made_up_trips(count: int = 12, seconds: int = 400, torque: bool = False) -> 
 
 @functools.cache
 def small_model(**settings) -> PowerModel:
-    """Seconds to fit, once a test process; members enough for every trip to be left out by some."""
-    chosen = {"members": 5, "epochs": 3, "hidden": 8, "window": 64, "burn_in": 8, "device": "cpu"} | settings
+    """Seconds to fit, once a test process; members enough for every trip to be left out by some; what fades would need longer training."""
+    chosen = {
+        "members": 5,
+        "epochs": 3,
+        "hidden": 8,
+        "window": 64,
+        "burn_in": 8,
+        "device": "cpu",
+        "fade": False,
+    } | settings
     return PowerModel(**chosen).fit(made_up_trips(torque=chosen.get("features") == "torque"))

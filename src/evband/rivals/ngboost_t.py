@@ -14,11 +14,14 @@ from evband.rivals.student import fit_student
 
 DEPTHS = (4, 6, 8)
 MOST_TREES = 400
+TREE_ROWS = 5000
 
 
 class NGBoost(Rival):
     """NGBoost's t with three degrees of freedom; depth and trees are chosen by log score on held-out trips.
 
+    Each tree grows on 5000 rows drawn anew from all: rows a second apart are much alike, and on held-out trips this does
+    no worse than trees on a third of all rows, at half the cost.
     Scale factor and nu of the final distribution are refitted on those trips, which NGBoost itself cannot do.
     """
 
@@ -28,7 +31,7 @@ class NGBoost(Rival):
         out = inner_folds(rows.group[mask], seed=self.seed)[0]
         best = np.inf
         for depth in DEPTHS:
-            model = self._model(depth, MOST_TREES)
+            model = self._model(depth, MOST_TREES, int((~out).sum()))
             model.fit(x[~out], y[~out], X_val=x[out], Y_val=y[out], early_stopping_rounds=30)
             trees = int(model.best_val_loss_itr or len(model.base_models)) + 1
             held = model.pred_dist(x[out], max_iter=trees)
@@ -38,17 +41,17 @@ class NGBoost(Rival):
                 z = (y[out] - held.loc) / held.scale
                 theta, self.nu_ = fit_student(np.ones((len(z), 1)), z)
                 self.factor_ = float(np.exp(theta[0]))
-        self.model_ = self._model(self.depth_, self.trees_).fit(x, y)
+        self.model_ = self._model(self.depth_, self.trees_, len(y)).fit(x, y)
         return self
 
-    def _model(self, depth: int, trees: int) -> Any:
+    def _model(self, depth: int, trees: int, rows: int) -> Any:
         ngboost = import_extra("ngboost", "NGBoost", "rivals")
         return ngboost.NGBRegressor(
             Dist=_student(),
             Base=DecisionTreeRegressor(max_depth=depth, min_samples_leaf=20, splitter="best"),
             n_estimators=trees,
             learning_rate=0.05,
-            minibatch_frac=0.3,
+            minibatch_frac=min(1.0, TREE_ROWS / rows),
             random_state=self.seed,
             verbose=False,
         )
