@@ -20,8 +20,8 @@ TREE_ROWS = 5000
 class NGBoost(Rival):
     """NGBoost's t with three degrees of freedom; depth and trees are chosen by log score on held-out trips.
 
-    Each tree grows on 5000 rows drawn anew from all: rows a second apart are much alike, and on held-out trips this does
-    no worse than trees on a third of all rows, at half the cost.
+    Each tree grows on 5000 rows drawn anew from all, for speed: on one held-out third of the BMW i3's trips (depth 6)
+    that gave log score 0.90 and RMSE 1.02 kW, trees on 30 % of all rows 0.92 and 0.95 kW at 1.6 times the cost.
     Scale factor and nu of the final distribution are refitted on those trips, which NGBoost itself cannot do.
     """
 
