@@ -115,6 +115,17 @@ def test_fastsim_follows_a_downhill_start_and_any_glitch() -> None:
     assert np.isfinite(glitch).all()
 
 
+def test_end_speeds_follow_the_readings_without_their_noise() -> None:
+    time = np.arange(600.0)
+    true = 10 - 10 * np.cos(time / 30)
+    mean, a = np.append(0, (true[1:] + true[:-1]) / 2), np.append(0, np.diff(true))
+    np.testing.assert_allclose(fastsim_vehicle.end_speeds(mean, a, 1.0), true, atol=1e-9)
+    noise = np.random.default_rng(0).normal(0, 0.2, 600)
+    found = fastsim_vehicle.end_speeds(mean + noise, a, 1.0)
+    assert np.std(np.diff(found) - np.diff(true)) < 0.25 * np.std(np.diff(noise))
+    assert (fastsim_vehicle.end_speeds(np.zeros(50), np.full(50, 0.05), 1.0) < 0.03).all()
+
+
 def test_fastsim_motor_keeps_its_efficiency_at_each_power() -> None:
     pytest.importorskip("fastsim")
     speed, grade = np.array([0.0, 5.0, 10.0, 15.0, 20.0, 20.0, 20.0]), np.array([0, 0, 0, 0, 0, 0, 0.05])
