@@ -65,8 +65,8 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(quantile_boosting, "TRIED", quantile_boosting.TRIED[:1])
     monkeypatch.setattr(ngboost_t, "MOST_TREES", 60)
     monkeypatch.setattr(ngboost_t, "DEPTHS", (4,))
-    monkeypatch.setattr(catboost_uncertainty, "MOST_TREES", 150)
-    monkeypatch.setattr(catboost_uncertainty, "DEPTHS", (4,))
+    monkeypatch.setattr(catboost_uncertainty, "MOST_TREES", 400)
+    monkeypatch.setattr(catboost_uncertainty, "TRIED", ((4, True),))
     monkeypatch.setattr(fastsim_vehicle, "FITTED_ROWS", 500)
 
 
