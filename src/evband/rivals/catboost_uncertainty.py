@@ -29,12 +29,8 @@ class CatBoost(Rival):
             model = self._model(depth, MOST_TREES)
             model.fit(x[~out], y[~out], eval_set=(x[out], y[out]), early_stopping_rounds=50, use_best_model=True)
             if (score := float(model.best_score_["validation"]["RMSEWithUncertainty"])) < best:
-                best, self.depth_, self.lags_, self.trees_ = (
-                    score,
-                    depth,
-                    lags,
-                    max(int(model.tree_count_), 2 * VIRTUAL),
-                )
+                best, self.depth_, self.lags_ = score, depth, lags
+                self.trees_ = max(int(model.tree_count_), 2 * VIRTUAL)
                 self.stretch_ = _stretch(_mixture(model, x[out]), y[out])
         self.model_ = self._model(self.depth_, self.trees_).fit(_design(rows, self.lags_)[mask], y)
         return self
