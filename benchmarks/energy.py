@@ -4,8 +4,8 @@
 
 Models are read from .bench/models/{task}_{fold}.evband; a missing one is fitted here with few members and epochs (a smoke run,
 named so in the header). Contenders: `evband`; `independent`, the same model with its rows' variances summed; `average`, kWh/km
-of the training trips (or of their stretches of that length) with its spread; `least-squares`, with hinges, cross-fitted, with our error
-model; `fastsim`, fitted to the car, with our error model. `range` and `range_so_far`: a held-out trip is cut at a random point; does the
+of the training trips (or of their stretches of that length) with its spread; `least-squares` on the plain road-load features, cross-fitted,
+with our error model; `least-squares-ours`, the same given all features of our model (hinges, edges, fading start); `fastsim`, fitted to the car, with our error model. `range` and `range_so_far`: a held-out trip is cut at a random point; does the
 distance it then drove on the energy it then used lie in the range band, without and with the power measured before the cut.
 """
 
@@ -39,7 +39,7 @@ from tasks import TASKS, Task, split
 MODELS = Path(".bench/models")
 LENGTHS_KM = (5.0, 10.0, 20.0)
 DRAWS = 5  # stretches of a length, and cuts, of each trip
-CONTENDERS = ("evband", "independent", "average", "least-squares", "fastsim")
+CONTENDERS = ("evband", "independent", "average", "least-squares", "least-squares-ours", "fastsim")
 POOLED = {"i3_torque + tesla_road": ("i3_torque", "tesla_road")}
 
 
@@ -136,9 +136,9 @@ def average(head: dict, train: list[Drive], test: list[Drive]) -> list[Item]:
     return items
 
 
-def least_squares(task: Task, train: Trips, test: Trips) -> tuple[list[Drive], ErrorModel]:
+def least_squares(task: Task, train: Trips, test: Trips, ours: bool) -> tuple[list[Drive], ErrorModel]:
     """Location cross-fitted over inner folds of whole trips; the noise is the full fit's."""
-    rival = LeastSquares(hinges=True, features=task.features, hz=task.hz).fit(train)
+    rival = LeastSquares(hinges=ours, features=task.features, hz=task.hz, ours=ours).fit(train)
     bands = rival.predict(train)
     rows = make_rows(rival.feature_map_, [rival.feature_map_.transform(trip) for trip in train])
     known, mean = np.isfinite(rows.y), np.array(bands.mean)
@@ -189,8 +189,10 @@ def run(task: Task, fold: int, data: Path, contenders: list[str]) -> tuple[list[
             items += independent(head, bands) if contender == "independent" else with_errors(head, drives_of(bands), model.errors_)  # fmt: skip
         elif contender == "average":
             items += average(head, [plain(t) for t in train], [plain(t) for t in test])
+        elif contender == "fastsim":
+            items += with_errors(head, *fastsim(task, train, test))
         else:
-            items += with_errors(head, *(least_squares if contender == "least-squares" else fastsim)(task, train, test))
+            items += with_errors(head, *least_squares(task, train, test, ours=contender == "least-squares-ours"))
     return items, kept
 
 

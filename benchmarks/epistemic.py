@@ -114,7 +114,8 @@ def main() -> None:
     ]
     found += [row for name in AMOUNTS for row in amount(given.data, given.models, name, members=given.members)]
     rows: list[Row] = [
-        {k: f"{v:.4g}" if isinstance(v, float) else v for k, v in ({"ratio": ""} | row).items()} for row in found
+        {k: f"{v:.4g}" if isinstance(v, float) else v for k, v in ({**row, "ratio": row.get("ratio", "")}).items()}
+        for row in found
     ]
     show("epistemic part", rows)
     write(given.out, rows, f"1 Hz, {given.members} members, seed 0, default settings but for `resample`")

@@ -13,7 +13,6 @@ import numpy as np
 import torch
 
 from evband.features import FeatureMap, _power, _starts, resolve_features
-from evband.job import repeats
 from evband.model import PowerModel
 from evband.model import prepare as prepare_job
 from evband.settings import Settings
@@ -39,7 +38,6 @@ def prepare(data: Path, out: Path) -> None:
             start=np.concatenate([_starts(trip) for trip in trips]),
             trip=np.repeat(np.arange(len(trips)), [len(trip) for trip in trips]),
             fold=np.array([folds[trip_id] for trip_id in trips.ids]),
-            group=repeats([trip.table["speed_kmh"].to_numpy() for trip in trips]),
             hz=task.hz,
             channels=np.array(channels),
         )

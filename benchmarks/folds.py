@@ -29,7 +29,7 @@ import torch
 from evband.bands import Bands, GaussianMixture, Mixture, QuantileSet, StudentMixture
 from evband.calibration import fit_stretch
 from evband.features import FeatureMap
-from evband.job import Job, assign_folds, members_of, train
+from evband.job import Job, assign_folds, members_of, repeats, train
 from evband.network.anchors import BOOTSTRAP, DROPOUT, stream
 from evband.network.architecture import Architecture
 from evband.network.predict import predict
@@ -76,7 +76,9 @@ def load_fold(name: str, number: int, **chosen: Any) -> Fold:
     features._learn({c: s[known] for c, s in signals.items()}, arrays["y"][known], hinges=True)
     x, r, _ = features.arrays({c: s[rows] for c, s in signals.items()})
     y = (arrays["y"][rows] - features.y_mean) / features.y_std
-    job = Job(Data(x, r, y, arrays["start"][rows], trip), assign_folds(np.bincount(trip), arrays["group"][trips]))
+    speed = signals["speed_kmh"][rows]
+    group = repeats([speed[trip == t] for t in range(len(trips))])
+    job = Job(Data(x, r, y, arrays["start"][rows], trip), assign_folds(np.bincount(trip), group))
     settings = Settings(hz=hz, features=",".join(arrays["channels"]), **chosen)
     return Fold(name, number, settings, job, features, arrays, signals)
 

@@ -51,7 +51,7 @@ class Settings:
     batch: int = 16
     clip: float = 1.0
     beta: float = 0.5
-    temperature: float = 1.0
+    temperature: float = 0.1  # of the anchors: thirty members may stray further than one should
     prior_scale: str = "posterior"
     resample: str | None = None
     dropout: float = 0.1  # of the dropout methods
@@ -102,6 +102,7 @@ PRESETS = {
         rate=1e-3,
         schedule="constant",
         beta=0.0,
+        temperature=1.0,
         early_stop=False,
         calibrate=False,
     ),
