@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from evband.bands import Bands
 from evband.scores import coverage_interval
+from evband.settings import Settings
 from evband.trips import Trip, Trips
 from results_file import Row, show, write
 from season import fitted
@@ -114,11 +115,11 @@ def main() -> None:
     ]
     found += [row for name in AMOUNTS for row in amount(given.data, given.models, name, members=given.members)]
     rows: list[Row] = [
-        {k: f"{v:.4g}" if isinstance(v, float) else v for k, v in ({**row, "ratio": row.get("ratio", "")}).items()}
+        {k: f"{v:.4g}" if isinstance(v, float) else v for k, v in {**row, "ratio": row.get("ratio", "")}.items()}
         for row in found
     ]
     show("epistemic part", rows)
-    write(given.out, rows, f"1 Hz, {given.members} members, seed 0, default settings but for `resample`")
+    write(given.out, rows, f"1 Hz, {given.members} members, temperature {Settings().temperature:g}, seed 0")
 
 
 if __name__ == "__main__":
