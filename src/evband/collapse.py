@@ -30,7 +30,7 @@ from evband.network.architecture import Architecture
 from evband.network.forward import forward
 from evband.training import objective
 from evband.training.settings import TrainingSettings, learning_rate
-from evband.training.windows import Segments, cut, epoch_batches, epoch_shape, find_segments, most_windows
+from evband.training.windows import Segments, cut, epoch_batches, epoch_shape, find_segments
 from evband.trips import Trip, Trips
 
 WINDOW, BURN_IN, BATCH = 512, 128, 16  # long ones: the teacher answers with a state carried through the whole drive
@@ -74,9 +74,8 @@ def distill(
     )
     arch = settings.architecture(lesson.x.shape[1], lesson.r.shape[1])
     plan = TrainingSettings(seed=seed, window=WINDOW, burn_in=BURN_IN, batch=BATCH)
-    windows = most_windows(lesson.segments, plan.window, plan.burn_in)
-    batches, _ = epoch_shape(windows, plan.batch)
-    plan = replace(plan, batch=min(plan.batch, windows), epochs=-(-steps // batches))
+    window, batches, batch = epoch_shape([lesson.segments], plan.window, plan.burn_in, plan.batch)
+    plan = replace(plan, window=window, batch=batch, epochs=-(-steps // batches))
     theta = _teach(arch, _start(arch, model, lesson, seed), lesson, plan, batches, progress)
     student = _sibling(model, "distilled")
     student.settings_, student.theta_ = settings, theta

@@ -21,7 +21,6 @@ from evband.network.architecture import Architecture
 from evband.settings import Settings
 from evband.training.checkpoint import Checkpoint, CheckpointMismatch
 from evband.training.loop import Data, Member, Progress, Trainer, run
-from evband.training.windows import find_segments, most_windows
 
 FOLDS = 5
 RIDGE = 1e-5
@@ -144,7 +143,7 @@ def train(
     check_rows(job, settings)
     members = members_of(job, settings, prior_mean)
     trainer = Trainer(
-        job.architecture(settings), job.data, members, settings.training(), device, windows_of(job, settings)
+        job.architecture(settings), job.data, members, settings.training(), device, choices_of(job, settings)
     )
     if checkpoint is not None:
         try:
@@ -163,14 +162,11 @@ def train(
     return theta, summary
 
 
-def windows_of(job: Job, settings: Settings) -> int:
-    """Room for windows in an epoch, the same for a member whoever trains beside it: enough for any choice of left-out fold."""
-    segments = find_segments(job.data.start, job.data.trip)
+def choices_of(job: Job, settings: Settings) -> list[NDArray[np.int64]]:
+    """The trips that any member may train on, whoever trains beside it: all but one fold, or all."""
     trips = np.unique(job.data.trip)
     kept = [trips[job.fold[trips] != fold] for fold in range(job.folds)] if _crossed(job, settings) else [trips]
-    if settings.kind == "dropout":
-        kept.append(trips)
-    return max(most_windows(segments.of_trips(some), settings.window, settings.burn_in) for some in kept)
+    return [*kept, trips] if settings.kind == "dropout" else kept
 
 
 def _crossed(job: Job, settings: Settings) -> bool:

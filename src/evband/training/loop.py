@@ -19,7 +19,7 @@ from evband.network.lstm import Masks
 from evband.network.threads import cores_for_kernels
 from evband.training.objective import Batch, Rows, Terms, data_loss, objective
 from evband.training.settings import TrainingSettings, learning_rate
-from evband.training.windows import cut, epoch_batches, epoch_shape, find_segments, most_windows
+from evband.training.windows import cut, epoch_batches, epoch_shape, find_segments
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class Trainer:
         members: list[Member],
         settings: TrainingSettings,
         device: str = "cpu",
-        windows: int | None = None,  # room for them in an epoch; by default the most that any member has
+        choices: list[NDArray[np.int64]] | None = None,  # the trips that a member may train on, members' own by default
     ):
         self.arch, self.settings, self.members, self.device = arch, settings, members, torch.device(device)
         known = np.isfinite(data.y)
@@ -100,8 +100,8 @@ class Trainer:
         segments = find_segments(data.start, data.trip)
         self.train_segments = [segments.of_trips(m.train) for m in members]
         self.held_segments = [segments.of_trips(m.held_out) for m in members]
-        most = windows or max(most_windows(s, settings.window, settings.burn_in) for s in self.train_segments)
-        self.steps, self.batch = epoch_shape(most, settings.batch)
+        suited = [segments.of_trips(trips) for trips in choices] if choices else self.train_segments
+        self.window, self.steps, self.batch = epoch_shape(suited, settings.window, settings.burn_in, settings.batch)
         self.variance = torch.stack([m.prior.variance for m in members]).to(self.device)
         self.anchor = self._draw(ANCHOR)
         self.terms = self._terms(data, known)
@@ -167,7 +167,7 @@ class Trainer:
         assert self._batch is not None
         assert self.theta.grad is not None
         loss = objective(
-            self.arch, self.theta, self.anchor, self.variance, self.rows, self._batch, self.settings.window,
+            self.arch, self.theta, self.anchor, self.variance, self.rows, self._batch, self.window,
             self.terms, self._masks,
         )  # fmt: skip
         self.theta.grad.zero_()
@@ -204,7 +204,7 @@ class Trainer:
         out = []
         for member, segments in zip(self.members, self.train_segments, strict=True):
             rng = stream(s.seed, member.number, WINDOWS, epoch)
-            out.append(epoch_batches(cut(segments, s.window, s.burn_in, rng), self.steps, self.batch, rng))
+            out.append(epoch_batches(cut(segments, self.window, s.burn_in, rng), self.steps, self.batch, rng))
         return torch.from_numpy(np.stack(out, axis=2)).to(self.device)
 
     def _set_batch(self, windows: Tensor, step: int) -> None:

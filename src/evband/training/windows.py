@@ -71,10 +71,24 @@ def most_windows(segments: Segments, window: int, burn_in: int) -> int:
     return int((1 + -(-rest // (window - burn_in))).sum())
 
 
-def epoch_shape(windows: int, batch: int) -> tuple[int, int]:
-    """Steps of an epoch and windows a step, for that many windows: no wider than they fill, in eights as kernels work."""
-    steps = -(-windows // batch)
-    return steps, min(batch, -(-windows // steps // 8) * 8)
+def epoch_shape(choices: list[Segments], window: int, burn_in: int, batch: int) -> tuple[int, int, int]:
+    """Window, steps of an epoch and windows a step that suit any of these choices of segments.
+
+    Kernels work on windows in eights, so those of a step are rounded up; or down, where windows an eighth longer at most
+    then hold all rows: a single run in two steps of 41 windows would otherwise pay for 96.
+    """
+
+    def most(length: int) -> int:
+        return max(most_windows(segments, length, burn_in) for segments in choices)
+
+    steps = -(-most(window) // batch)
+    each = -(-most(window) // steps)
+    fewer = each // 8 * 8
+    if fewer and each > fewer:
+        for longer in range(window + 1, window + window // 8 + 1):
+            if most(longer) <= steps * fewer:
+                return longer, steps, fewer
+    return window, steps, min(batch, -(-each // 8) * 8)
 
 
 def epoch_batches(windows: Windows, steps: int, batch: int, rng: np.random.Generator) -> NDArray[np.int64]:
