@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 from measured import by_model, difference, measured, summary
+from shifts import epistemic, season
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS, PAPER = ROOT / "benchmarks" / "results", ROOT / "docs" / "paper"
@@ -287,6 +288,7 @@ def tables() -> dict[str, Callable[[], str]]:
     """Every name that a mark can have."""
     trips = measured(read("folds"), read("rivals"), read("crps19"))
     sims, lit, ablation = read("simulated"), read("literal"), read("ablation")
+    winter, unknown = read("season"), read("epistemic")
     paper = {n: read(n, PAPER) for n in ("table1_features", "table2_accuracy", "table3_calibration")}
     one_, two, three = (frame for frame in paper.values() if frame is not None)
     return {
@@ -297,6 +299,8 @@ def tables() -> dict[str, Callable[[], str]]:
         "table3": lambda: table_3(sims, three),
         "priors": lambda: priors(sims),
         "literal": lambda: literal(lit),
+        "season": lambda: PENDING if winter is None else markdown(*season(winter), left=2),
+        "epistemic": lambda: PENDING if unknown is None else markdown(*epistemic(unknown, TASKS), left=3),
         "accuracy": lambda: claim_accuracy(sims),
         "coverage": lambda: claim_coverage(sims),
         "sharper": lambda: claim_against(sims, "quantile-anchor", "width_at_90_kw", "width at 90 % coverage"),

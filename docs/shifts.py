@@ -1,0 +1,44 @@
+"""Head and rows of the tables on what a model does where it was not trained: season.csv and epistemic.csv."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+
+Table = tuple[list[str], list[list[str]]]
+
+
+def season(frame: pl.DataFrame) -> Table:
+    """Winter trips after a summer's training; with online calibration, what it learned is carried from trip to trip."""
+    head = ["model", "online", "coverage, first 10 min", "coverage", "width", "interval score", "RMSE", "bias", "EU"]
+    shown = frame.filter(pl.col("state") != "each trip")
+    return head, [
+        [
+            row["model"] + (", summer" if row["season"] == "summer" else ""),
+            row["online"],
+            _covered(row, "first_coverage", "first_"),
+            _covered(row, "coverage"),
+            *(f"{row[k]:.2f}" for k in ("width_kw", "interval_score", "rmse_kw")),
+            f"{row['bias_kw']:+.2f}",
+            f"{row['epistemic_kw']:.2f}" if row["epistemic_kw"] else "-",
+        ]
+        for row in shown.iter_rows(named=True)
+    ]
+
+
+def epistemic(frame: pl.DataFrame, logs: dict[str, str]) -> Table:
+    """The epistemic part against the amount of data, and on the motorway after training in the city."""
+    head = ["log", "trained on", "asked", "EU", "median EU", "AU", "RMSE", "coverage"]
+    rows = []
+    for row in frame.iter_rows(named=True):
+        trained = f"{row['train_trips']} {'city ' if row['study'] == 'city' else ''}trips"
+        if row["resample"] == "trips":
+            trained += ", trip bootstrap"
+        kw = [f"{row[k]:.2f}" for k in ("epistemic_kw", "epistemic_median_kw", "aleatoric_kw", "rmse_kw")]
+        rows.append([logs[row["log"]], trained, row["asked"], *kw, _covered(row, "coverage")])
+    return head, rows
+
+
+def _covered(row: dict[str, Any], name: str, prefix: str = "") -> str:
+    return f"{row[name]:.3f} ({row[prefix + 'low']:.2f}-{row[prefix + 'high']:.2f})"
