@@ -18,6 +18,7 @@ import sys
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 import polars as pl
@@ -219,24 +220,55 @@ def own_error(task: Task, data: Path) -> float:
     return float(np.sqrt(np.mean(np.square(changes))))
 
 
-def summary(items: list[Item]) -> dict[str, float]:
-    """Coverage with trips weighing alike, width as a share of what was used, and that width scaled to 90 % coverage."""
-    trips = [i.trip_id for i in items]
-    weight = np.array([1.0 / trips.count(t) for t in trips])
-    truth, low, high, used = (np.array([getattr(i, n) for i in items]) for n in ("truth", "low", "high", "used"))
-    inside = (low <= truth[:, None]) & (truth[:, None] <= high)
-    width = high[:, 2] - low[:, 2]
-    middle = (low[:, 0] + high[:, 0]) / 2
-    needed = np.abs(truth - middle) / np.where(truth >= middle, high[:, 2] - middle, middle - low[:, 2])
-    order = np.argsort(needed)
-    at = np.searchsorted(np.cumsum(weight[order]) / weight.sum(), 0.9)
-    factor = needed[order][min(at, len(order) - 1)]
-    share = float(np.sum(weight * width) / np.sum(weight * used))
-    cover = np.average(inside, axis=0, weights=weight)
-    return {
-        "trips": len(set(trips)), "n": len(items), "cover50": cover[0], "cover80": cover[1], "cover90": cover[2],
-        "width90_share": share, "width_at_90_covered": share * factor,
-    }  # fmt: skip
+@dataclass(frozen=True)
+class Outcome:
+    """The bands of one contender and kind of stretch as arrays; trips weigh alike."""
+
+    trip: np.ndarray  # [n] names
+    weight: np.ndarray  # [n]
+    inside: np.ndarray  # [n, 3]
+    width: np.ndarray  # [n] of the 90 % band
+    used: np.ndarray  # [n]
+    needed: np.ndarray  # [n] how much wider the 90 % band would have to be to hold the truth
+
+    @classmethod
+    def of(cls, items: list[Item]) -> Self:
+        trips = [i.trip_id for i in items]
+        truth, low, high, used = (np.array([getattr(i, n) for i in items]) for n in ("truth", "low", "high", "used"))
+        middle = (low[:, 0] + high[:, 0]) / 2
+        needed = np.abs(truth - middle) / np.where(truth >= middle, high[:, 2] - middle, middle - low[:, 2])
+        inside = (low <= truth[:, None]) & (truth[:, None] <= high)
+        weight = np.array([1.0 / trips.count(t) for t in trips])
+        return cls(np.array(trips), weight, inside, high[:, 2] - low[:, 2], used, needed)
+
+    def share(self, weight: np.ndarray) -> float:
+        return float(np.sum(weight * self.width) / np.sum(weight * self.used))
+
+    def share_at_90(self, weight: np.ndarray) -> float:
+        """The mean width as a share of what was used, once all bands are stretched alike so that 90 % hold."""
+        order = np.argsort(self.needed)
+        at = np.searchsorted(np.cumsum(weight[order]) / weight.sum(), 0.9)
+        return self.share(weight) * float(self.needed[order][min(at, len(order) - 1)])
+
+    def summary(self) -> dict[str, float]:
+        cover = np.average(self.inside, axis=0, weights=self.weight)
+        return {
+            "trips": len(set(self.trip)), "n": len(self.trip), "cover50": cover[0], "cover80": cover[1], "cover90": cover[2],
+            "width90_share": self.share(self.weight), "width_at_90_covered": self.share_at_90(self.weight),
+        }  # fmt: skip
+
+
+def evband_is(ours: Outcome, theirs: Outcome, draws: int = 1000) -> dict[str, float]:
+    """Our width at 90 % coverage over theirs, and its 95 % interval: the same trips drawn again for both."""
+    names = np.unique(ours.trip)
+    rng, ratios = np.random.default_rng(0), []
+    for _ in range(draws):
+        times = np.bincount(rng.integers(0, len(names), len(names)), minlength=len(names))
+        one, two = (o.share_at_90(o.weight * times[np.searchsorted(names, o.trip)]) for o in (ours, theirs))
+        ratios.append(one / two)
+    low, high = np.quantile(ratios, [0.025, 0.975])
+    ratio = ours.share_at_90(ours.weight) / theirs.share_at_90(theirs.weight)
+    return {"evband_is": ratio, "evband_is_low": float(low), "evband_is_high": float(high)}
 
 
 def table(items: list[Item]) -> pl.DataFrame:
@@ -244,11 +276,15 @@ def table(items: list[Item]) -> pl.DataFrame:
     groups |= {name: tasks for name, tasks in POOLED.items() if set(tasks) <= set(groups)}
     rows = []
     for name, tasks in groups.items():
-        for contender in dict.fromkeys(i.contender for i in items):
-            for what in dict.fromkeys(i.what for i in items):
+        for what in dict.fromkeys(i.what for i in items):
+            ours = None
+            for contender in dict.fromkeys(i.contender for i in items):
                 chosen = [i for i in items if i.task in tasks and i.contender == contender and i.what == what]
                 if chosen:
-                    rows.append({"task": name, "contender": contender, "what": what} | summary(chosen))
+                    outcome = Outcome.of(chosen)
+                    ours = outcome if contender == "evband" else ours
+                    beside = evband_is(ours, outcome) if ours is not None else {}
+                    rows.append({"task": name, "contender": contender, "what": what} | outcome.summary() | beside)
     return pl.DataFrame(rows)
 
 
@@ -280,6 +316,9 @@ def main() -> None:
             error = own_error(TASKS["e208"], given.data)
             file.write(f"# e208: without every second power reading a trip's measured energy changes by {error:.1%} (rms): so much of its bands is the measurement's own\n")  # fmt: skip
         file.write("# width90_share: mean width of 90 % bands / mean measured energy (range: distance); width_at_90_covered: the same, scaled so that 90 % are covered\n")  # fmt: skip
+        file.write(
+            "# evband_is: evband's width_at_90_covered over the row's, and its 95 % interval over trips drawn again\n"
+        )
         file.write(result.write_csv(float_precision=4))
     with pl.Config(tbl_rows=-1, tbl_cols=-1, float_precision=3, tbl_width_chars=200):
         print(result)
