@@ -57,6 +57,9 @@ class Size:
 QUICK = Size(2, 1, training_step.Shape(members=2, layers=2, hidden=8, windows=8, steps=8), 3, 1, 2, 1, 2)
 
 
+BOUND = "as many operations in torch's matmul"
+
+
 def ours(shape: training_step.Shape) -> training_step.Step:
     return training_step.ensemble(shape, *training_step.data(shape), "cpu")
 
@@ -66,7 +69,7 @@ def step(size: Size, out: Path) -> None:
     peers = {name: (Peer("torch", THREADS, sys.executable), work) for name, work in torch_peers.items()}
     peers |= {"Keras/TensorFlow in a loop": (Peer("keras", THREADS), "step")}
     peers |= {"JAX, vmap over scan": (Peer("jax", THREADS), "step")}
-    steps = {training_step.OURS: ours(size.shape)}
+    steps = {training_step.OURS: ours(size.shape), BOUND: training_step.matmuls(size.shape)}
     steps |= {name: peer.prepare(work, **size.shape.__dict__) for name, (peer, work) in peers.items()}
     rows = training_step.rows(size.shape, size.rounds, steps)
     for peer, _ in peers.values():

@@ -104,6 +104,18 @@ def contenders(shape: Shape, peers: bool) -> dict[str, Step]:
     return found
 
 
+def matmuls(shape: Shape) -> Step:
+    """As many multiplications as the step has, in torch's own products of large matrices: what no LSTM can be faster than."""
+    a = torch.randn(1024, 1024)
+    times = round(shape.gflop() / (2 * 1.024**3))
+
+    def products() -> None:
+        for _ in range(times):
+            a @ a
+
+    return products
+
+
 def timed(steps: dict[str, Step], rounds: int) -> dict[str, np.ndarray]:
     """Seconds of each contender in each round; the first, which compiles, is left out.
 
