@@ -84,7 +84,7 @@ def rows_of(data: Path, fold: int, members: int) -> list[dict[str, Any]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--folds", nargs="+", type=int, default=[0])
+    parser.add_argument("--folds", nargs="+", type=int, default=[0, 1, 2, 3, 4])
     parser.add_argument("--members", type=int, default=30)
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/collapse.csv"))
     given = parser.parse_args()
