@@ -290,3 +290,17 @@ def test_a_stream_fades_as_a_whole_trip_does_over_gaps_and_restarts() -> None:
 
 def test_cold_air_is_denser() -> None:
     assert road_load.air_density(-10.0) / road_load.air_density(30.0) == pytest.approx(303.15 / 263.15)
+
+
+def test_weather_far_from_any_seen_counts_as_nearer() -> None:
+    """A summer's model asked in frost: flagged, and not extrapolated from a few cool evenings."""
+    trips = [drive(f"t{i}", seed=i, ambient_temp_c=np.linspace(14.0 + i, 30.0, 600)) for i in range(5)]
+    features = FeatureMap.fit(trips, fade=True, products=True)
+    frost, edge = (features.transform(drive("w", seed=9, ambient_temp_c=np.full(600, c))) for c in (-20.0, 9.0))
+    assert np.array_equal(frost.r, edge.r)
+    assert frost.outside.all()
+    stream = features.stream()
+    row = drive("w", seed=9, ambient_temp_c=np.full(600, -20.0)).table.row(0, named=True)
+    _, r, outside = stream.tick(row)
+    assert outside
+    np.testing.assert_allclose(r, frost.r[0], atol=1e-5)

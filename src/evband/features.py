@@ -38,7 +38,10 @@ AUTO = (
 ROAD = "road: "  # before the name of an input that is a road-load feature
 CHUNK_ROWS = 1 << 15  # turned into features at a time: in float64 a day at 10 Hz would take a gigabyte
 FADE_TRIPS = 5  # so many beginnings it takes to tell what fades after each from what happened to be driven then
-HELD = ("ambient_temp_c", "wind_ms")  # slow channels: the last reading stands until the next
+HELD = {
+    "ambient_temp_c": 5.0,
+    "wind_ms": 2.0,
+}  # slow channels: the last reading stands; how far beyond training it counts
 _ELECTRICAL_NAME = re.compile(r"power|voltage|current|soc|energy|_kwh?$|_[av]$", re.IGNORECASE)
 
 
@@ -198,10 +201,16 @@ class FeatureMap:
         )
 
     def arrays(self, raw: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """x [T, F], r [T, K] float32 and which channel is outside its training range [T, channels], of signals."""
+        """x [T, F], r [T, K] float32 and which channel is outside its training range [T, channels], of signals.
+
+        Weather far from any seen counts as nearer: a slope learned between 14 and 18 C says nothing of frost.
+        """
         values = np.stack([raw[c] for c in self.channels], -1)  # [T, channels]
         which = ~((values >= self.low) & (values <= self.high))
         values = np.where(np.isfinite(values), values, self.typical)
+        for i, c in enumerate(self.channels):
+            if c in HELD:
+                values[:, i] = values[:, i].clip(self.low[i] - HELD[c], self.high[i] + HELD[c])
         signals = dict(zip(self.channels, values.T, strict=True))
         for name in raw.keys() - signals.keys():  # made of the speeds at the edges, and of the time driven
             signals[name] = np.nan_to_num(raw[name])
@@ -339,6 +348,9 @@ class FeatureStream:
             if value is None or not self._map.low[i] <= value <= self._map.high[i]:
                 outside = True
             signals[c] = float(self._map.typical[i]) if value is None else value
+            if c in HELD:
+                low, high = float(self._map.low[i]) - HELD[c], float(self._map.high[i]) + HELD[c]
+                signals[c] = min(max(signals[c], low), high)
         if self._map.edges:
             end = _given(values, EDGES[1], speed)
             before = end if self._last_end is None else self._last_end
