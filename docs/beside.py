@@ -87,3 +87,9 @@ def bench_bound(steps: pl.DataFrame | None, what: str) -> str:
     if what == "share":
         return f"{ours['gflops'] / bound['gflops']:.0%} ({ours['gflops']} of {bound['gflops']} GFLOP/s)"
     return f"{12 * gflop / keras['median_s']:.0f} GFLOP/s"
+
+
+def profile(frame: pl.DataFrame) -> Table:
+    """Where a step of the paper's fit goes."""
+    rows = [[r["part"], f"{1e3 * r['median_s']:.1f} ms", f"{r['share']:.0%}", f"{r['times_600_s']} s"] for r in frame.iter_rows(named=True)]  # fmt: skip
+    return ["part", "one step", "share", "in the fit"], rows

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from beside import bench, bench_bound, energy
+from beside import bench, bench_bound, energy, profile
 from measured import by_model, difference, measured, summary
 from shifts import epistemic, season
 
@@ -290,7 +290,7 @@ def tables() -> dict[str, Callable[[], str]]:
     trips = measured(read("folds"), read("rivals"), read("crps19"))
     sims, lit, ablation = read("simulated"), read("literal"), read("ablation")
     winter, unknown = read("season"), read("epistemic")
-    kwh, speed, steps = read("energy"), read("bench"), read("training_step")
+    kwh, speed, steps, parts = read("energy"), read("bench"), read("training_step"), read("profile_fit")
     paper = {n: read(n, PAPER) for n in ("table1_features", "table2_accuracy", "table3_calibration")}
     one_, two, three = (frame for frame in paper.values() if frame is not None)
     return {
@@ -303,6 +303,7 @@ def tables() -> dict[str, Callable[[], str]]:
         "literal": lambda: literal(lit),
         "energy": lambda: PENDING if kwh is None else markdown(*energy(kwh, TASKS), left=2),
         "bench": lambda: PENDING if speed is None else markdown(*bench(speed)),
+        "profile": lambda: PENDING if parts is None else markdown(*profile(parts)),
         **{f"bench_{w}": partial(bench_bound, steps, w) for w in ("gflop", "share", "keras")},
         "season": lambda: PENDING if winter is None else markdown(*season(winter), left=2),
         "epistemic": lambda: PENDING if unknown is None else markdown(*epistemic(unknown, TASKS), left=3),
