@@ -59,6 +59,7 @@ def score(data: Path, trained: Path) -> None:
             rows += _model_rows(data, name, int(number), result, theta)
             print(key, flush=True)
     _write(rows)
+    write_settings(results)
 
 
 def _model_rows(
@@ -78,6 +79,23 @@ def _model_rows(
         other = theirs[str(ids.index(row["trip_id"]))]
         assert abs(row["crps"] - other["crps"]) < 1e-3 * abs(other["crps"]) + 1e-6, (name, number, row, other)
     return mine
+
+
+def write_settings(results: dict[str, dict[str, Any]]) -> None:
+    """What each fold's models were trained with: beta and temperature, and the rates that dropout methods chose."""
+    rows = []
+    for key, result in sorted(results.items()):
+        name, number, stage = key.rsplit("_", 2)
+        chosen = (
+            {"t-anchor": result["settings"]} if stage == "main" else {k: v for k, v in result.items() if k != "rows"}
+        )
+        for model, s in chosen.items():
+            rate = s["dropout"] if "dropout" in model else ""
+            rows.append([name, number, model, s["beta"], s["temperature"], rate, s["epochs"], s["members"], s["seed"]])
+    with RESULTS.with_name("folds_settings.csv").open("w", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(["task", "fold", "model", "beta", "temperature", "dropout", "epochs", "members", "seed"])
+        writer.writerows(sorted(rows))
 
 
 def _write(rows: list[dict[str, Any]]) -> None:
