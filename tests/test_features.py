@@ -304,3 +304,12 @@ def test_weather_far_from_any_seen_counts_as_nearer() -> None:
     _, r, outside = stream.tick(row)
     assert outside
     np.testing.assert_allclose(r, frost.r[0], atol=1e-5)
+
+
+def test_a_log_that_hardly_moves_has_no_knots_and_no_products() -> None:
+    speed = np.zeros(600)
+    speed[100:120] = 30.0
+    trips = [drive(f"t{i}", seed=i, speed_kmh=speed, ambient_temp_c=np.linspace(5.0 + i, 9.0, 600)) for i in range(2)]
+    features = FeatureMap.fit(trips, ("speed_kmh", "ambient_temp_c"), hinges=True)
+    assert not features.knots
+    assert features.transform(trips[0]).r.shape == (600, len(features.road_names))

@@ -102,6 +102,10 @@ def test_ticks_of_grid_steps_are_bands_of_predict(model):
     again = model.stream(0.8)
     again.restore(json.loads(json.dumps(stream.to_dict())))
     assert again.tick(speed_kmh=50.0) == stream.tick(speed_kmh=50.0)
+    endless = stream.to_dict()
+    endless["features"] |= {"ticks": float("inf")}
+    with pytest.raises(SettingsError, match="does not fit this model"):
+        again.restore(endless)
 
 
 def test_between_grid_steps_the_band_is_held(model):

@@ -160,6 +160,8 @@ class FeatureMap:
         self.low, self.high, self.typical = values.min(1), values.max(1), np.median(values, 1)
         terms = road_load.road_terms(signals, curved=hinges)
         self.knots = road_load.hinge_knots(terms) if hinges else []
+        if not self.knots:  # as `_rows` will have it
+            terms = road_load.road_terms(signals)
         r = self._with_hinges(np.stack(list(terms.values()), -1), tuple(terms))
         names = (*terms, *(f"max(0,{name}-{knot:.6g})" for name, knot in self.knots))
         varied = np.ptp(r, 0) > 0

@@ -49,6 +49,10 @@ def range(
     assert isinstance(given, Range)
     for note in given.notes:
         print(f"evband: warning: {note}.", file=sys.stderr)
+    for name, answer in found.items():
+        for note in () if isinstance(answer, str) else answer.notes:
+            if note not in given.notes:
+                print(f"evband: warning: {name}: {note}.", file=sys.stderr)
     table = Table(
         f"route {given.route_km * units.per_km:.1f} {units.value}",
         f"reach, {units.value} (5 .. 95 %)", "arrives", "charge there, % (5 .. 95 %)", "kWh (5 .. 95 %)",

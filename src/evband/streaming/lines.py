@@ -203,7 +203,7 @@ class LineStream:
                 self._online = OnlineCalibration.from_dict(saved["online"])
             for name in (*_STATE, "_looked"):
                 setattr(self, name, saved[name])
-        except (KeyError, TypeError, ValueError, AttributeError) as problem:
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as problem:
             raise SettingsError(f"The saved state of the stream is damaged ({problem}); start without it.") from None
 
 

@@ -91,7 +91,7 @@ class Stream:
                 raise ValueError("not finite")
             self._features.restore(saved["features"])
             self.since = int(saved["since"])
-        except (KeyError, TypeError, ValueError) as problem:
+        except (KeyError, TypeError, ValueError, OverflowError) as problem:
             raise SettingsError(
                 f"The saved state of the stream does not fit this model ({problem}); start without it."
             ) from None
