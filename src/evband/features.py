@@ -212,7 +212,7 @@ class FeatureMap:
         values = np.where(np.isfinite(values), values, self.typical)
         for i, c in enumerate(self.channels):
             if c in HELD:
-                values[:, i] = values[:, i].clip(self.low[i] - HELD[c], self.high[i] + HELD[c])
+                values[:, i] = values[:, i].clip(*self.weather_limits(i))
         signals = dict(zip(self.channels, values.T, strict=True))
         for name in raw.keys() - signals.keys():  # made of the speeds at the edges, and of the time driven
             signals[name] = np.nan_to_num(raw[name])
@@ -221,6 +221,11 @@ class FeatureMap:
             here = slice(begin, begin + CHUNK_ROWS)
             x[here], r[here] = self._rows({name: signal[here] for name, signal in signals.items()})
         return x, r, which
+
+    def weather_limits(self, channel: int) -> tuple[float, float]:
+        """How far a slow channel counts: its training range and a little more."""
+        more = HELD[self.channels[channel]]
+        return float(self.low[channel]) - more, float(self.high[channel]) + more
 
     def stream(self) -> FeatureStream:
         """Tick-by-tick twin of `transform`, with its own small memory."""
@@ -274,6 +279,8 @@ class FeatureMap:
                 raise ArtifactError(f"the features' {name} in the model file is damaged; fit the model again")
         if not ((self.x_scale > 0).all() and (self.r_scale > 0).all() and self.y_std > 0 and self.hz > 0):
             raise ArtifactError("a scale of the features in the model file is not positive; fit the model again")
+        if not all(isinstance(flag, bool) for flag in (self.edges, self.fade, self.products)):
+            raise ArtifactError("a switch of the features in the model file is damaged; fit the model again")
         return self
 
     def _signals(self, trip: Trip) -> dict[str, np.ndarray]:
@@ -351,7 +358,7 @@ class FeatureStream:
                 outside = True
             signals[c] = float(self._map.typical[i]) if value is None else value
             if c in HELD:
-                low, high = float(self._map.low[i]) - HELD[c], float(self._map.high[i]) + HELD[c]
+                low, high = self._map.weather_limits(i)
                 signals[c] = min(max(signals[c], low), high)
         if self._map.edges:
             end = _given(values, EDGES[1], speed)

@@ -17,7 +17,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evband.errors import SettingsError
+from evband.features import HELD
 from evband.files import whole_file
+from evband.road_load import FADE_S
 from evband.tick.engine import LEVELS, degrees_of_freedom
 from evband.tick.from_model import network_settings, speaking_params
 from evband.tick.packing import Params, Sizes
@@ -76,6 +78,8 @@ def model_graph(model: PowerModel) -> Any:
     features = model.feature_map_
     metadata = {
         "hz": features.hz,
+        "fade_s": FADE_S,
+        "weather_limits": {c: features.weather_limits(i) for i, c in enumerate(features.channels) if c in HELD},
         "input_names": list(features.input_names),
         "input_shift": np.asarray(features.x_shift).tolist(),
         "input_scale": np.asarray(features.x_scale).tolist(),

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 DROPOUT_RATES = (0.02, 0.05, 0.1, 0.2)
 LEVEL, PUBLISHED_BAND = 0.9, 0.8
-BATCH = 16  # windows a step: with the paper preset's 64, an epoch over one HWFET run would be a single step
+BATCH = 16  # windows a step: with the paper preset's 32, an epoch over one HWFET run would be two steps
 KEY = (
     "vehicle", "method", "preset", "prior", "prior_scale", "features", "hz", "members", "epochs", "batch", "seed", "data",
 )  # fmt: skip
