@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evband import rivals
+from evband import rivals, tuning
 from evband.errors import SettingsError
 from evband.settings import METHODS, Settings, resolve
 from evband.studies.cases import Case, cut
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from evband.model import PowerModel
     from evband.training.loop import Progress
 
-DROPOUT_RATES = (0.02, 0.05, 0.1, 0.2)
+DROPOUT_RATES = tuning.RATES
 LEVEL, PUBLISHED_BAND = 0.9, 0.8
 BATCH = 16  # windows a step: with the paper preset's 32, an epoch over one HWFET run would be two steps
 KEY = (
