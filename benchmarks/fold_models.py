@@ -82,7 +82,7 @@ def _model_rows(
 
 
 def write_settings(results: dict[str, dict[str, Any]]) -> None:
-    """What each fold's models were trained with: beta and temperature, and the rates that dropout methods chose."""
+    """What each fold's models were trained with: beta, trip effect and temperature, and the rates that dropout methods chose."""
     rows = []
     for key, result in sorted(results.items()):
         name, number, stage = key.rsplit("_", 2)
@@ -91,10 +91,25 @@ def write_settings(results: dict[str, dict[str, Any]]) -> None:
         )
         for model, s in chosen.items():
             rate = s["dropout"] if "dropout" in model else ""
-            rows.append([name, number, model, s["beta"], s["temperature"], rate, s["epochs"], s["members"], s["seed"]])
+            rows.append(
+                [
+                    name,
+                    number,
+                    model,
+                    s["beta"],
+                    s["trip_effect"],
+                    s["temperature"],
+                    rate,
+                    s["epochs"],
+                    s["members"],
+                    s["seed"],
+                ]
+            )
     with RESULTS.with_name("folds_settings.csv").open("w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["task", "fold", "model", "beta", "temperature", "dropout", "epochs", "members", "seed"])
+        writer.writerow(
+            ["task", "fold", "model", "beta", "trip_effect", "temperature", "dropout", "epochs", "members", "seed"]
+        )
         writer.writerows(sorted(rows))
 
 

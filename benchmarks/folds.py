@@ -26,14 +26,14 @@ from typing import Any
 import numpy as np
 import torch
 
-from evband.bands import Bands, GaussianMixture, Mixture, QuantileSet, StudentMixture
+from evband.bands import Bands, StudentMixture
 from evband.calibration import fit_stretch
 from evband.features import FeatureMap
 from evband.job import Job, assign_folds, members_of, repeats, train
 from evband.network.anchors import BOOTSTRAP, DROPOUT, stream
-from evband.network.architecture import Architecture
 from evband.network.predict import predict
 from evband.settings import Settings
+from evband.spoken import distribution
 from evband.training.loop import Data, Trainer, run
 from evband.tuning import tune
 
@@ -83,26 +83,6 @@ def load_fold(name: str, number: int, **chosen: Any) -> Fold:
     return Fold(name, number, settings, job, features, arrays, signals)
 
 
-def mixture_of(
-    arch: Architecture,
-    features: FeatureMap,
-    theta: torch.Tensor,
-    x: np.ndarray,
-    r: np.ndarray,
-    start: np.ndarray,
-    rate: float,
-    seed: int,
-) -> Mixture:
-    generators = [stream(seed, p, DROPOUT, 0) for p in range(len(theta))] if rate else None
-    said = predict(arch, theta, x, r, start, rate, generators)
-    mean, std = features.y_mean, features.y_std
-    if said.quantiles is not None:
-        return QuantileSet(mean + std * said.quantiles, np.array(arch.levels))
-    assert said.scale is not None
-    mu, s = (mean + std * said.mu).astype(np.float32), (std * said.scale).astype(np.float32)
-    return GaussianMixture(mu, s) if said.nu is None else StudentMixture(mu, s, said.nu)
-
-
 def bands_of(fold: Fold, settings: Settings, theta: torch.Tensor, rows: np.ndarray) -> Bands:
     """Uncalibrated bands of some rows."""
     features, a = fold.features, fold.arrays
@@ -111,7 +91,10 @@ def bands_of(fold: Fold, settings: Settings, theta: torch.Tensor, rows: np.ndarr
     start = a["start"][rows]
     index = np.arange(len(start))
     since = (index - np.maximum.accumulate(np.where(start, index, 0))) / settings.hz
-    members = mixture_of(arch, features, theta, x, r, start, settings.dropout_rate, settings.seed)
+    rate = settings.dropout_rate
+    generators = [stream(settings.seed, p, DROPOUT, 0) for p in range(len(theta))] if rate else None
+    said = predict(arch, theta, x, r, start, rate, generators)
+    members = distribution(said, arch.levels, features.y_mean, features.y_std)
     return Bands(
         trip_id=a["trip"][rows].astype(str), time_s=index / settings.hz, members=members, warmup=since < WARMUP_S,
         outside=which.any(1), power_kw=a["y"][rows], speed_kmh=fold.signals["speed_kmh"][rows],

@@ -12,6 +12,7 @@ def test_the_papers_preset_is_what_the_paper_says():
     assert (s.scaling, s.prior, s.prior_variance, s.prior_scale) == ("minmax", "paper", 0.01, "posterior")
     assert [s.road_load, s.hinges, s.calibrate, s.early_stop] == [False] * 4
     assert s.beta == 0
+    assert s.trip_effect == 0
     assert s.architecture(2, 9).road == 0
 
 
@@ -57,6 +58,7 @@ def test_as_published_quantiles_are_an_option_and_never_the_default():
         ({"prior": "flat"}, "prior"),
         ({"rate": 0.0}, "rate"),
         ({"temperature": -1.0}, "temperature"),
+        ({"trip_effect": 1.0}, "trip_effect"),
         ({"resample": "rows"}, "resample"),
     ],
 )

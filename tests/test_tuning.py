@@ -1,5 +1,7 @@
 """Settings chosen on inner folds."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 
@@ -8,7 +10,7 @@ from evband.mixtures import StudentMixture
 from evband.model import PowerModel, prepare
 from evband.settings import resolve
 from evband.trips import Trips
-from evband.tuning import BETAS, RATES, TEMPERATURES, of_many, tune
+from evband.tuning import BETAS, EFFECTS, RATES, TEMPERATURES, of_many, tune
 from tiny_car import TINY, drive, drives
 
 SMALL = {k: v for k, v in TINY.items() if k != "device"} | {"epochs": 2}
@@ -22,10 +24,15 @@ def tuned(method: str = "t-anchor", say=None):
 def test_every_candidate_is_tried_and_the_best_is_taken():
     said: list[str] = []
     choice = tuned(say=said.append)
-    assert len(choice.tried) == len(BETAS) * len(TEMPERATURES)
+    first, rest = choice.tried[:9], choice.tried[9:]
+    assert [(row["beta"], row["trip_effect"]) for row in first] == list(product(BETAS, EFFECTS))
+    lead = min(first, key=lambda row: row["score"])
+    assert [row["temperature"] for row in rest] == list(TEMPERATURES[1:])
+    assert {(row["beta"], row["trip_effect"]) for row in rest} == {(lead["beta"], lead["trip_effect"])}
     best = min(choice.tried, key=lambda row: row["score"])
-    assert (choice.settings.beta, choice.settings.temperature) == (best["beta"], best["temperature"])
-    assert "6 candidates" in said[0]
+    for name in ("beta", "trip_effect", "temperature"):
+        assert getattr(choice.settings, name) == best[name]
+    assert "10 candidates" in said[0]
 
 
 def test_each_trip_is_scored_by_the_members_that_left_it_out():
@@ -33,7 +40,8 @@ def test_each_trip_is_scored_by_the_members_that_left_it_out():
     settings = resolve("default", **{**SMALL, "members": 2})
     trips = drives(3, seconds=150)
     first = tune(prepare(trips, settings)[1], settings).tried[0]
-    model = PowerModel(**{**TINY, **SMALL, "members": 6}, beta=first["beta"], temperature=first["temperature"])
+    chosen = {name: first[name] for name in ("beta", "trip_effect", "temperature")}
+    model = PowerModel(**{**TINY, **SMALL, "members": 6}, **chosen)
     model = model.fit(trips)
     bands = model.out_of_bag(trips.on_grid(settings.hz), prepare(trips, model.settings_)[1])
     crps = bands.crps(bands.power_kw).mean() / model.feature_map_.y_std
@@ -56,7 +64,9 @@ def test_the_crps_of_many_members_follows_from_one_and_two():
 
 def test_a_plain_ensemble_tunes_no_temperature_and_quantiles_no_weighting():
     assert {row["temperature"] for row in tuned("t-ensemble").tried} == {0.0}
-    assert {row["beta"] for row in tuned("quantile-anchor").tried} == {resolve("default").beta}
+    of_quantiles = tuned("quantile-anchor").tried
+    assert {row["beta"] for row in of_quantiles} == {resolve("default").beta}
+    assert len(of_quantiles) == len(TEMPERATURES)
 
 
 @pytest.mark.parametrize("method", ["t-dropout", "quantile-dropout"])

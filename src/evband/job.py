@@ -115,7 +115,7 @@ def members_of(job: Job, settings: Settings, prior_mean: Tensor | None = None) -
                 priors[fold] = make_prior(arch, settings.prior, settings.prior_variance, road)
             prior = priors[fold]
         held = held if settings.early_stop else held[:0]
-        members.append(Member(number, train, held, prior, settings.beta, temperature))
+        members.append(Member(number, train, held, prior, settings.beta, temperature, settings.trip_effect))
     return members
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from evband import job as jobs
 from evband import settings as presets
-from evband.bands import Bands, GaussianMixture, Mixture, QuantileSet, StudentMixture
+from evband.bands import Bands
 from evband.calibration import fit_stretch, minimum_trips
 from evband.errors import SettingsError, TripsError
 from evband.estimator import Estimator
@@ -22,7 +22,8 @@ from evband.features import Sequence as Rows
 from evband.job import Job
 from evband.network.anchors import DROPOUT, stream
 from evband.network.heads import as_members
-from evband.network.predict import Prediction, predict
+from evband.network.predict import predict
+from evband.spoken import distribution
 from evband.training.loop import Data, Progress
 from evband.trips import Trip, Trips
 
@@ -58,6 +59,7 @@ class PowerModel(Estimator):
         hidden: int | None = None,
         beta: float | None = None,
         temperature: float | None = None,
+        trip_effect: float | None = None,
         rate: float | None = None,
         schedule: str | None = None,
         optimiser: str | None = None,
@@ -94,6 +96,7 @@ class PowerModel(Estimator):
         self.hidden = hidden
         self.beta = beta
         self.temperature = temperature
+        self.trip_effect = trip_effect
         self.rate = rate
         self.schedule = schedule
         self.optimiser = optimiser
@@ -277,7 +280,9 @@ class PowerModel(Estimator):
         bands = Bands(
             trip_id=np.repeat([row.trip_id for row in rows], [len(row) for row in rows]),
             time_s=np.concatenate([row.time_s for row in rows]),
-            members=self._mixture(prediction),
+            members=distribution(
+                prediction, self.architecture_.levels, self.feature_map_.y_mean, self.feature_map_.y_std
+            ),
             warmup=_seconds_since(start, self.settings_.hz) < WARMUP_S,
             outside=np.concatenate([row.outside for row in rows]),
             power_kw=np.concatenate([row.y for row in rows]),
@@ -287,17 +292,6 @@ class PowerModel(Estimator):
             hz=self.settings_.hz,
         )
         return bands.stretched(stretch) if stretch != 1.0 else bands
-
-    def _mixture(self, p: Prediction) -> Mixture:
-        """From standardised units to kW, in place: a day of thirty members is 100 MB for each."""
-        mean, std = self.feature_map_.y_mean, self.feature_map_.y_std
-        if p.quantiles is not None:
-            return QuantileSet(mean + std * p.quantiles, self.architecture_.levels)
-        assert p.scale is not None
-        np.multiply(p.mu, std, out=p.mu)
-        np.add(p.mu, mean, out=p.mu)
-        np.multiply(p.scale, std, out=p.scale)
-        return GaussianMixture(p.mu, p.scale) if p.nu is None else StudentMixture(p.mu, p.scale, p.nu)
 
     @property
     def architecture_(self) -> Any:

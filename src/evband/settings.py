@@ -52,6 +52,7 @@ class Settings:
     clip: float = 1.0
     beta: float = 0.5
     temperature: float = 0.1  # of the anchors: thirty members may stray further than one should
+    trip_effect: float = 0.5  # share of a window's mean error that is the trip's own: the location is not fitted to it
     prior_scale: str = "posterior"
     resample: str | None = None
     dropout: float = 0.1  # of the dropout methods
@@ -105,6 +106,7 @@ PRESETS = {
         schedule="constant",
         beta=0.0,
         temperature=1.0,
+        trip_effect=0.0,
         early_stop=False,
         calibrate=False,
     ),
@@ -131,6 +133,8 @@ def resolve(preset: str, **chosen: Any) -> Settings:
         raise SettingsError(f"prior {settings.prior!r} is not fan_in, paper or a fitted model")
     if min(settings.prior_variance, settings.rate, settings.clip) <= 0 or min(settings.beta, settings.temperature) < 0:
         raise SettingsError("prior_variance, rate and clip must be above 0, beta and temperature not under 0")
+    if not 0 <= settings.trip_effect < 1:
+        raise SettingsError(f"trip_effect is {settings.trip_effect}; choose 0 (none) to under 1")
     try:
         settings.architecture(1, 1)
         settings.training()

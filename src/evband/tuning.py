@@ -3,7 +3,7 @@
 Each candidate is two members a fold, scored on the trips they left out, by CRPS. What is best for one member is not best
 for many, which err in different ways; but the CRPS is quadratic in the distribution, so that of M members drawn alike is
 a + b / M on average, and one and two of them tell what thirty would score. Candidates that differ only in what a member
-carries (beta, temperature) train side by side. A dropout method chooses its rate instead, by what its passes score.
+carries (beta, trip effect) train side by side. A dropout method chooses its rate instead, by what its passes score.
 """
 
 from __future__ import annotations
@@ -18,14 +18,15 @@ from numpy.typing import NDArray
 
 from evband.errors import TripsError
 from evband.job import Job, check_rows, members_of
-from evband.mixtures import GaussianMixture, Mixture, StudentMixture
 from evband.network.anchors import DROPOUT, stream
-from evband.network.predict import Prediction, predict
+from evband.network.predict import predict
 from evband.quantile_sets import QuantileSet
 from evband.settings import Settings
+from evband.spoken import distribution
 from evband.training.loop import Trainer, run
 
 BETAS = (0.5, 0.0, 1.0)
+EFFECTS = (0.5, 0.0, 0.8)
 TEMPERATURES = (0.1, 1.0)
 RATES = (0.02, 0.05, 0.1, 0.2)
 PASSES = 10  # through a dropout network
@@ -52,28 +53,46 @@ def tune(job: Job, settings: Settings, device: str = "cpu", say: Callable[[str],
 
 
 def _members(job: Job, settings: Settings, device: str) -> list[dict[str, Any]]:
-    """CRPS of every (beta, temperature), from one training run."""
+    """CRPS of every beta with every trip effect, then of the other temperatures with the best of those."""
+    quantile = settings.head == "quantile"  # has no scale to weight by, nor to keep apart from the location
+    betas, effects = ((settings.beta,), (settings.trip_effect,)) if quantile else (BETAS, EFFECTS)
+    first, *others = (0.0,) if settings.kind == "ensemble" else TEMPERATURES  # without anchors nothing to weigh
+    tried = _crps(job, settings, list(product(betas, effects, [first])), device)
+    best = min(tried, key=lambda row: float(row["score"]))
+    if others:
+        tried += _crps(job, settings, [(best["beta"], best["trip_effect"], other) for other in others], device)
+    return tried
+
+
+def _crps(
+    job: Job, settings: Settings, candidates: list[tuple[float, float, float]], device: str
+) -> list[dict[str, Any]]:
+    """CRPS of candidates (beta, trip effect, temperature), from one training run."""
     members = members_of(job, replace(settings, members=2 * job.folds, early_stop=True))
-    betas = (settings.beta,) if settings.head == "quantile" else BETAS  # quantiles have no scale to weight by
-    temperatures = (0.0,) if settings.kind == "ensemble" else TEMPERATURES  # nor a plain ensemble anchors
-    candidates = list(product(betas, temperatures))
-    stacked = [replace(m, beta=beta, temperature=temperature) for beta, temperature in candidates for m in members]
+    stacked = [replace(m, beta=b, trip_effect=e, temperature=t) for b, e, t in candidates for m in members]
     trainer = Trainer(job.architecture(settings), job.data, stacked, settings.training(), device)
     theta = run(trainer).to(device)
     one, two = np.zeros((2, len(candidates)))
     for fold in range(job.folds):
         rows = _left_out(job, fold)
+        y = job.data.y[rows]
+        known = np.isfinite(y)
         own = range(fold, len(stacked), job.folds)  # member m leaves out fold m % folds
         said = predict(trainer.arch, theta[list(own)], job.data.x[rows], job.data.r[rows], job.data.start[rows])
         for c in range(len(candidates)):
             first, second = 2 * c, 2 * c + 1
-            for which in ([first, first], [second, second]):  # one member is a mixture of itself
-                mixture, y = _known(said, which, job.data.y[rows], trainer.arch.levels)
-                one[c] += 0.5 * mixture.crps(y).sum()
-            mixture, y = _known(said, [first, second], job.data.y[rows], trainer.arch.levels)
-            two[c] += mixture.crps(y).sum()
+            for which, total, share in (
+                ([first, first], one, 0.5),  # one member is a mixture of itself
+                ([second, second], one, 0.5),
+                ([first, second], two, 1.0),
+            ):
+                mixture = distribution(said.part(which, known), trainer.arch.levels)
+                total[c] += share * mixture.crps(y[known]).sum()
     mean = of_many(one, two, settings.members) / np.isfinite(job.data.y).sum()
-    return [{"beta": b, "temperature": t, "score": float(s)} for (b, t), s in zip(candidates, mean, strict=True)]
+    return [
+        {"beta": b, "trip_effect": e, "temperature": t, "score": float(s)}
+        for (b, e, t), s in zip(candidates, mean, strict=True)
+    ]
 
 
 def of_many(one: NDArray[np.float64], two: NDArray[np.float64], members: int) -> NDArray[np.float64]:
@@ -95,7 +114,9 @@ def _rates(job: Job, settings: Settings, device: str) -> list[dict[str, Any]]:
             masks = [stream(settings.seed, p, DROPOUT, 0) for p in range(PASSES)]
             x, r, start = job.data.x[rows], job.data.r[rows], job.data.start[rows]
             said = predict(trainer.arch, passes, x, r, start, rate, masks)
-            mixture, y = _known(said, list(range(PASSES)), job.data.y[rows], trainer.arch.levels)
+            known = np.isfinite(job.data.y[rows])
+            y = job.data.y[rows][known]
+            mixture = distribution(said.part(list(range(PASSES)), known), trainer.arch.levels)
             total += (mixture.crps(y) if isinstance(mixture, QuantileSet) else -mixture.logpdf(y)).sum()
         tried.append({"dropout": rate, "score": float(total / np.isfinite(job.data.y).sum())})
     return tried
@@ -103,15 +124,3 @@ def _rates(job: Job, settings: Settings, device: str) -> list[dict[str, Any]]:
 
 def _left_out(job: Job, fold: int) -> NDArray[np.bool_]:
     return np.isin(job.data.trip, np.flatnonzero(job.fold == fold))
-
-
-def _known(
-    said: Prediction, which: list[int], y: NDArray[np.float64], levels: tuple[float, ...]
-) -> tuple[Mixture, NDArray[np.float64]]:
-    """What these members say of the rows whose power is known, as one distribution; and that power."""
-    known = np.isfinite(y)
-    if said.quantiles is not None:
-        return QuantileSet(said.quantiles[which][:, :, known], np.array(levels)), y[known]
-    assert said.scale is not None
-    mu, s = said.mu[which][:, known], said.scale[which][:, known]
-    return (GaussianMixture(mu, s) if said.nu is None else StudentMixture(mu, s, said.nu[which])), y[known]

@@ -1,5 +1,7 @@
 """The loss of one member on one batch, written out in NumPy and SciPy."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -7,8 +9,9 @@ from scipy import stats
 
 from evband.network.architecture import Architecture
 from evband.network.forward import forward
+from evband.network.heads import Output, negative_log_likelihood
 from evband.training.loop import Trainer
-from evband.training.objective import Batch, objective
+from evband.training.objective import Batch, nll_apart_from_trip, objective
 from evband.training.settings import TrainingSettings
 from tiny_car import arrays, members
 
@@ -92,3 +95,52 @@ def test_bootstrap_weights_average_to_one_over_training_rows():
     known = np.isfinite(data.y)
     np.testing.assert_allclose(weight[:, data.trip[known]].mean(1), 1.0, rtol=1e-5)
     assert not np.allclose(weight[0], weight[1])
+
+
+def test_the_trip_effect_leaves_the_loss_and_moves_the_locations_gradient_as_written_out():
+    """Location: d/dmu of sum log t((y - mu - effect * m) / s) with m the window's precision-weighted mean error."""
+    rng = np.random.default_rng(3)
+    arch = Architecture(inputs=2, road=2, hidden=8)
+    y, target = torch.from_numpy(rng.normal(size=(2, 6, 3))), torch.from_numpy(rng.random((2, 6, 3)) < 0.7)
+    mu = torch.from_numpy(rng.normal(size=(2, 6, 3))).requires_grad_()
+    scale = torch.from_numpy(rng.uniform(0.3, 2, size=(2, 6, 3))).requires_grad_()
+    nu = torch.tensor([3.5, 6.0], dtype=torch.float64, requires_grad=True)
+    effect = torch.tensor([0.5, 0.8], dtype=torch.float64)
+    out = Output(mu, scale, nu, None)
+    plain = torch.where(target, negative_log_likelihood(arch, out, y), 0.0).sum()
+    ours = torch.where(target, nll_apart_from_trip(arch, out, y, target, effect.view(-1, 1, 1)), 0.0).sum()
+    assert float(ours.detach()) == pytest.approx(float(plain.detach()), rel=1e-12)
+    to_mu, *rest = torch.autograd.grad(ours, (mu, scale, nu))
+    for one, other in zip(rest, torch.autograd.grad(plain, (scale, nu)), strict=True):
+        torch.testing.assert_close(one, other)
+
+    def left(at):
+        """Of each window the t's of what is left of the errors, from the definition."""
+        s, total = scale.detach().numpy(), 0.0
+        for m in range(2):
+            for w in range(3):
+                rows = target[m, :, w].numpy()
+                error = (y.numpy() - at)[m, rows, w]
+                mean = np.average(error, weights=s[m, rows, w] ** -2.0) if rows.any() else 0.0
+                total -= stats.t.logpdf(
+                    error - float(effect[m]) * mean, float(nu[m].detach()), 0.0, s[m, rows, w]
+                ).sum()
+        return total
+
+    at, step = mu.detach().numpy(), 1e-6
+    for index in np.ndindex(at.shape):
+        bump = np.zeros_like(at)
+        bump[index] = step
+        assert float(to_mu[index]) == pytest.approx((left(at + bump) - left(at - bump)) / (2 * step), abs=1e-6)
+
+
+def test_without_a_trip_effect_nothing_changes():
+    arch = Architecture(inputs=2, road=2, hidden=8)
+    data, settings = arrays(np.random.default_rng(0)), TrainingSettings(window=WINDOW, burn_in=BURN_IN)
+    assert Trainer(arch, data, members(arch, 2), settings).terms.trip_effect is None
+    mixed = Trainer(arch, data, members(arch, 2, trip_effect=0.5), settings)
+    mixed.terms = replace(mixed.terms, trip_effect=torch.tensor([0.0, 0.5]))
+    plain = Trainer(arch, data, members(arch, 2), settings)
+    mixed.epoch(), plain.epoch()
+    torch.testing.assert_close(mixed.theta[0], plain.theta[0])
+    assert not torch.allclose(mixed.theta[1], plain.theta[1])

@@ -29,6 +29,15 @@ class Prediction:
     quantiles: NDArray[np.float32] | None  # [members, levels, rows], sorted
     crossing: float = 0.0  # share of rows whose quantiles crossed before sorting
 
+    def part(self, members: list[int], rows: NDArray[np.bool_]) -> Prediction:
+        """A copy of what some members say of some rows; a member may speak twice."""
+        return Prediction(
+            self.mu[members][:, rows],
+            None if self.scale is None else self.scale[members][:, rows],
+            None if self.nu is None else self.nu[members],
+            None if self.quantiles is None else self.quantiles[members][:, :, rows],
+        )
+
 
 @torch.no_grad()
 def predict(

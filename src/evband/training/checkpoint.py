@@ -44,7 +44,7 @@ class Checkpoint:
     def _digest(self, trainer: Trainer) -> str:
         digest = hashlib.sha256(json.dumps([asdict(trainer.settings), asdict(trainer.arch)]).encode())
         for member in trainer.members:
-            digest.update(np.array([member.number, member.beta, member.temperature]).tobytes())
+            digest.update(np.array([member.number, member.beta, member.temperature, member.trip_effect]).tobytes())
             digest.update(member.train.tobytes() + member.held_out.tobytes())
         for tensor in (trainer.rows.x, trainer.rows.r, trainer.rows.y, trainer.anchor):
             digest.update(tensor.cpu().numpy().tobytes())

@@ -43,6 +43,7 @@ class Member:
     prior: Prior
     beta: float  # weight of a row's loss: scale^(2 beta), gradient stopped
     temperature: float  # of the prior term; 0 = no anchor
+    trip_effect: float = 0.0  # share of a window's mean error that the location is not fitted to
 
 
 @dataclass(frozen=True)
@@ -134,10 +135,12 @@ class Trainer:
         if s.resample == "trips":
             trip_weight = torch.from_numpy(np.stack([self._bootstrap(m, data, known) for m in self.members]))
             trip_weight = trip_weight.float().to(self.device)
+        effect = torch.tensor([m.trip_effect for m in self.members], device=self.device)
         return Terms(
             torch.tensor([m.beta for m in self.members], device=self.device),
             torch.tensor([m.temperature for m in self.members] * weight, dtype=torch.float32, device=self.device),
             trip_weight,
+            effect if effect.any() else None,
         )
 
     def _bootstrap(self, member: Member, data: Data, known: NDArray[np.bool_]) -> NDArray[np.float64]:

@@ -4,6 +4,11 @@
 
 Each row's nll may be weighted by scale^(2 beta) with the gradient stopped, the weights normalised per batch
 (Seitzer et al. 2022): a plain heteroscedastic likelihood explains hard braking as noise instead of fitting it.
+
+Rows of a drive are not independent: they share what no input tells (heater, wind, load). The location may therefore be
+fitted to errors of which a part, ``trip_effect`` times the window's mean error, is taken out (quasi-demeaning, as in
+regression with random effects; Fuller & Battese 1974); else it learns by heart which training trip had its heater on.
+The scale is fitted to the whole error, since a new trip comes with an effect of its own.
 """
 
 from __future__ import annotations
@@ -16,7 +21,7 @@ from torch import Tensor
 from evband.network.anchors import penalty
 from evband.network.architecture import Architecture
 from evband.network.forward import forward
-from evband.network.heads import negative_log_likelihood
+from evband.network.heads import Output, negative_log_likelihood
 from evband.network.lstm import Masks
 
 
@@ -47,6 +52,7 @@ class Terms:
     beta: Tensor
     prior_weight: Tensor  # temperature / N, or 1 in the literal form
     trip_weight: Tensor | None
+    trip_effect: Tensor | None = None
 
 
 def gather(rows: Rows, batch: Batch, window: int) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
@@ -75,10 +81,13 @@ def data_loss(
     """Sum of (weighted) nll over targets and their number: [members] each. Without ``terms``: unweighted."""
     x, r, y, target, index = gather(rows, batch, window)
     out, _ = forward(arch, theta, x, r, masks=masks, backend=backend)
-    nll = negative_log_likelihood(arch, out, y)
     count = target.sum((1, 2))
     if terms is None:
-        return torch.where(target, nll, 0.0).sum((1, 2)), count
+        return torch.where(target, negative_log_likelihood(arch, out, y), 0.0).sum((1, 2)), count
+    if terms.trip_effect is None or out.scale is None:
+        nll = negative_log_likelihood(arch, out, y)
+    else:
+        nll = nll_apart_from_trip(arch, out, y, target, terms.trip_effect.view(-1, 1, 1))
     weight = target.to(nll.dtype)
     if out.scale is not None:
         weight = weight * out.scale.detach().pow(2 * terms.beta.view(-1, 1, 1))
@@ -87,6 +96,21 @@ def data_loss(
         members = torch.arange(len(theta), device=y.device).view(-1, 1, 1)
         weight = weight * terms.trip_weight[members, rows.trip[index]]
     return torch.where(target, weight * nll, 0.0).sum((1, 2)), count
+
+
+def nll_apart_from_trip(arch: Architecture, out: Output, y: Tensor, target: Tensor, effect: Tensor) -> Tensor:
+    """The nll of each row, whose gradient to the location is that of the error less ``effect`` times its window's mean.
+
+    The mean is weighted by precision: what the trip adds shows best where the rest is well known, at a standstill.
+    """
+    assert out.scale is not None
+    scale, nu = out.scale.detach(), None if out.nu is None else out.nu.detach()
+    precision = target / scale.square()
+    error = torch.where(target, y - out.mu, 0.0)
+    shared = (precision * error).sum(1, keepdim=True) / precision.sum(1, keepdim=True).clamp(min=1e-12)
+    whole = negative_log_likelihood(arch, Output(out.mu.detach(), out.scale, out.nu, None), y)
+    left = negative_log_likelihood(arch, Output(out.mu + effect * shared, scale, nu, None), y)
+    return whole + left - left.detach()
 
 
 def objective(
