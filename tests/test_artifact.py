@@ -47,6 +47,13 @@ def test_a_loaded_model_is_the_saved_one(model, whole, tmp_path):
     assert evband.load(tmp_path / "again.evband").settings_ == model.settings_
 
 
+def test_a_model_older_than_the_trip_effect_had_none(whole, tmp_path):
+    tensors, meta = parts(whole)
+    assert meta["settings"].pop("trip_effect") == 0.5
+    (tmp_path / "old.evband").write_bytes(save(tensors, {"evband": json.dumps(meta)}))
+    assert evband.load(tmp_path / "old.evband").settings_.trip_effect == 0
+
+
 def test_no_number_in_the_header_is_nan_or_infinite(whole):
     size = struct.unpack("<Q", whole[:8])[0]
     text = json.loads(whole[8 : 8 + size])["__metadata__"]["evband"]

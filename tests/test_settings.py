@@ -59,6 +59,7 @@ def test_as_published_quantiles_are_an_option_and_never_the_default():
         ({"rate": 0.0}, "rate"),
         ({"temperature": -1.0}, "temperature"),
         ({"trip_effect": 1.0}, "trip_effect"),
+        ({"trip_effect": -0.1}, "trip_effect"),
         ({"resample": "rows"}, "resample"),
     ],
 )

@@ -51,9 +51,6 @@ def arrays(rng, lengths=(90, 70, 120), inputs=2, road=2):
     return Data(x, r, y, start, np.repeat(np.arange(len(lengths)), lengths))
 
 
-def members(arch: Architecture, count=3, train=(0, 1), held_out=(2,), beta=0.5, temperature=1.0, trip_effect=0.0):
+def members(arch: Architecture, count=3, train=(0, 1), held_out=(2,), beta=0.5, temperature=1.0):
     prior = make_prior(arch)
-    return [
-        Member(m, np.array(train), np.array(held_out, np.int64), prior, beta, temperature, trip_effect)
-        for m in range(count)
-    ]
+    return [Member(m, np.array(train), np.array(held_out, np.int64), prior, beta, temperature) for m in range(count)]

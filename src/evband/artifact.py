@@ -115,7 +115,7 @@ def _settings(saved: dict[str, Any]) -> Settings:
     unknown = set(saved) - set(known)
     if unknown:
         raise ArtifactError(f"it has settings this evband does not know ({', '.join(sorted(unknown))}); update evband")
-    return resolve("default", **saved)
+    return resolve("default", **{"trip_effect": 0.0} | saved)  # models older than that setting had none
 
 
 def _features(saved: dict[str, Any]) -> FeatureMap:

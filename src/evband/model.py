@@ -146,7 +146,7 @@ class PowerModel(Estimator):
         if self.tune:
             from evband.tuning import tune
 
-            choice = tune(prepare(trips, settings)[1], settings, device, say)
+            choice = tune(prepare(trips, settings)[1], settings, device, say, progress)
             settings, tuning = choice.settings, choice.tried
         else:
             tuning = []

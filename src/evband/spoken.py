@@ -10,7 +10,10 @@ from evband.quantile_sets import QuantileSet
 
 
 def distribution(said: Prediction, levels: tuple[float, ...], mean: float = 0.0, std: float = 1.0) -> Mixture:
-    """In kW, of power's training mean and deviation; in place, since a day of thirty members is 100 MB for each part."""
+    """In kW given power's training mean and deviation, else in standardised units.
+
+    Uses ``said`` up: locations and scales are overwritten, since a day of thirty members takes 100 MB for each.
+    """
     if said.quantiles is not None:
         return QuantileSet(mean + std * said.quantiles, levels)
     assert said.scale is not None

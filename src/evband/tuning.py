@@ -23,13 +23,15 @@ from evband.network.predict import predict
 from evband.quantile_sets import QuantileSet
 from evband.settings import Settings
 from evband.spoken import distribution
-from evband.training.loop import Trainer, run
+from evband.training.loop import Progress, Trainer, run
 
 BETAS = (0.5, 0.0, 1.0)
 EFFECTS = (0.5, 0.0, 0.8)
 TEMPERATURES = (0.1, 1.0)
 RATES = (0.02, 0.05, 0.1, 0.2)
 PASSES = 10  # through a dropout network
+
+Watch = Callable[[Progress], None] | None
 
 
 @dataclass(frozen=True)
@@ -38,40 +40,52 @@ class Choice:
     tried: list[dict[str, Any]]  # every candidate with its score, in standard deviations of power
 
 
-def tune(job: Job, settings: Settings, device: str = "cpu", say: Callable[[str], None] | None = None) -> Choice:
+def tune(
+    job: Job,
+    settings: Settings,
+    device: str = "cpu",
+    say: Callable[[str], None] | None = None,
+    progress: Watch = None,
+) -> Choice:
     """The candidate with the lowest score on trips left out; ties go to the earlier one."""
     if job.folds < 2:
         raise TripsError(
             "--tune needs at least two different trips, one to fit and one to score; give more or leave it out"
         )
     check_rows(job, settings)
-    tried = _rates(job, settings, device) if settings.kind == "dropout" else _members(job, settings, device)
+    if say:
+        say(
+            "tuning: candidates are trained on part of the trips and scored on the rest, then the model itself is trained"
+        )
+    search = _rates if settings.kind == "dropout" else _members
+    tried = search(job, settings, device, progress)
     winner = min(tried, key=lambda row: float(row["score"]))
     if say:
         say(f"tuning: {len(tried)} candidates, best {winner}")
     return Choice(replace(settings, **{k: v for k, v in winner.items() if k != "score"}), tried)
 
 
-def _members(job: Job, settings: Settings, device: str) -> list[dict[str, Any]]:
+def _members(job: Job, settings: Settings, device: str, progress: Watch) -> list[dict[str, Any]]:
     """CRPS of every beta with every trip effect, then of the other temperatures with the best of those."""
     quantile = settings.head == "quantile"  # has no scale to weight by, nor to keep apart from the location
     betas, effects = ((settings.beta,), (settings.trip_effect,)) if quantile else (BETAS, EFFECTS)
     first, *others = (0.0,) if settings.kind == "ensemble" else TEMPERATURES  # without anchors nothing to weigh
-    tried = _crps(job, settings, list(product(betas, effects, [first])), device)
+    tried = _crps(job, settings, list(product(betas, effects, [first])), device, progress)
     best = min(tried, key=lambda row: float(row["score"]))
     if others:
-        tried += _crps(job, settings, [(best["beta"], best["trip_effect"], other) for other in others], device)
+        more = [(best["beta"], best["trip_effect"], other) for other in others]
+        tried += _crps(job, settings, more, device, progress)
     return tried
 
 
 def _crps(
-    job: Job, settings: Settings, candidates: list[tuple[float, float, float]], device: str
+    job: Job, settings: Settings, candidates: list[tuple[float, float, float]], device: str, progress: Watch
 ) -> list[dict[str, Any]]:
     """CRPS of candidates (beta, trip effect, temperature), from one training run."""
     members = members_of(job, replace(settings, members=2 * job.folds, early_stop=True))
     stacked = [replace(m, beta=b, trip_effect=e, temperature=t) for b, e, t in candidates for m in members]
     trainer = Trainer(job.architecture(settings), job.data, stacked, settings.training(), device)
-    theta = run(trainer).to(device)
+    theta = run(trainer, progress).to(device)
     one, two = np.zeros((2, len(candidates)))
     for fold in range(job.folds):
         rows = _left_out(job, fold)
@@ -100,14 +114,14 @@ def of_many(one: NDArray[np.float64], two: NDArray[np.float64], members: int) ->
     return one - 2.0 * (one - two) * (1.0 - 1.0 / members)
 
 
-def _rates(job: Job, settings: Settings, device: str) -> list[dict[str, Any]]:
+def _rates(job: Job, settings: Settings, device: str, progress: Watch) -> list[dict[str, Any]]:
     """Log score (of quantiles the CRPS) of every dropout rate."""
     tried = []
     for rate in RATES:
         chosen = replace(settings, dropout=rate, early_stop=True)
         members = members_of(job, chosen)[-job.folds :]  # its first network leaves nothing out
         trainer = Trainer(job.architecture(chosen), job.data, members, chosen.training(), device)
-        theta, total = run(trainer).to(device), 0.0
+        theta, total = run(trainer, progress).to(device), 0.0
         for fold in range(job.folds):
             rows = _left_out(job, fold)
             passes = theta[fold].repeat(PASSES, 1)

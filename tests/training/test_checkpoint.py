@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -19,9 +20,10 @@ from tiny_car import arrays, members
 ARCH = Architecture(inputs=2, road=2, hidden=8)
 
 
-def trainer(epochs=6, seed=0, dropout=0.1):
+def trainer(epochs=6, seed=0, dropout=0.1, trip_effect=0.0):
     settings = TrainingSettings(epochs=epochs, window=32, burn_in=8, batch=2, dropout=dropout, seed=seed, checks=epochs)
-    return Trainer(ARCH, arrays(np.random.default_rng(0)), members(ARCH, 3), settings)
+    plan = [replace(m, trip_effect=trip_effect) for m in members(ARCH, 3)]
+    return Trainer(ARCH, arrays(np.random.default_rng(0)), plan, settings)
 
 
 def resumed(path, **how):
@@ -99,6 +101,8 @@ def test_a_checkpoint_of_another_run_is_refused(tmp_path):
     assert not Checkpoint(path, resume=False).restore(trainer())
     with pytest.raises(CheckpointMismatch, match="another run"):
         Checkpoint(path, resume=True).restore(trainer(seed=1))
+    with pytest.raises(CheckpointMismatch, match="another run"):
+        Checkpoint(path, resume=True).restore(trainer(trip_effect=0.5))
     path.write_bytes(path.read_bytes()[:200])
     with pytest.raises(CheckpointMismatch, match="not a readable checkpoint"):
         Checkpoint(path, resume=True).restore(trainer())

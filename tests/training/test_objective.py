@@ -97,21 +97,24 @@ def test_bootstrap_weights_average_to_one_over_training_rows():
     assert not np.allclose(weight[0], weight[1])
 
 
-def test_the_trip_effect_leaves_the_loss_and_moves_the_locations_gradient_as_written_out():
+@pytest.mark.parametrize("head", ["t", "gaussian"])
+def test_the_trip_effect_leaves_the_loss_and_moves_the_locations_gradient_as_written_out(head):
     """Location: d/dmu of sum log t((y - mu - effect * m) / s) with m the window's precision-weighted mean error."""
     rng = np.random.default_rng(3)
-    arch = Architecture(inputs=2, road=2, hidden=8)
+    arch = Architecture(inputs=2, road=2, hidden=8, head=head)
     y, target = torch.from_numpy(rng.normal(size=(2, 6, 3))), torch.from_numpy(rng.random((2, 6, 3)) < 0.7)
+    target[0, :, 0] = False  # a window without targets
     mu = torch.from_numpy(rng.normal(size=(2, 6, 3))).requires_grad_()
     scale = torch.from_numpy(rng.uniform(0.3, 2, size=(2, 6, 3))).requires_grad_()
     nu = torch.tensor([3.5, 6.0], dtype=torch.float64, requires_grad=True)
     effect = torch.tensor([0.5, 0.8], dtype=torch.float64)
-    out = Output(mu, scale, nu, None)
+    out = Output(mu, scale, nu if head == "t" else None, None)
     plain = torch.where(target, negative_log_likelihood(arch, out, y), 0.0).sum()
     ours = torch.where(target, nll_apart_from_trip(arch, out, y, target, effect.view(-1, 1, 1)), 0.0).sum()
     assert float(ours.detach()) == pytest.approx(float(plain.detach()), rel=1e-12)
-    to_mu, *rest = torch.autograd.grad(ours, (mu, scale, nu))
-    for one, other in zip(rest, torch.autograd.grad(plain, (scale, nu)), strict=True):
+    others = (scale, nu) if head == "t" else (scale,)
+    to_mu, *rest = torch.autograd.grad(ours, (mu, *others))
+    for one, other in zip(rest, torch.autograd.grad(plain, others), strict=True):
         torch.testing.assert_close(one, other)
 
     def left(at):
@@ -122,9 +125,9 @@ def test_the_trip_effect_leaves_the_loss_and_moves_the_locations_gradient_as_wri
                 rows = target[m, :, w].numpy()
                 error = (y.numpy() - at)[m, rows, w]
                 mean = np.average(error, weights=s[m, rows, w] ** -2.0) if rows.any() else 0.0
-                total -= stats.t.logpdf(
-                    error - float(effect[m]) * mean, float(nu[m].detach()), 0.0, s[m, rows, w]
-                ).sum()
+                family = stats.t(float(nu[m].detach())) if head == "t" else stats.norm()
+                z = (error - float(effect[m]) * mean) / s[m, rows, w]
+                total -= (family.logpdf(z) - np.log(s[m, rows, w])).sum()
         return total
 
     at, step = mu.detach().numpy(), 1e-6
@@ -138,8 +141,8 @@ def test_without_a_trip_effect_nothing_changes():
     arch = Architecture(inputs=2, road=2, hidden=8)
     data, settings = arrays(np.random.default_rng(0)), TrainingSettings(window=WINDOW, burn_in=BURN_IN)
     assert Trainer(arch, data, members(arch, 2), settings).terms.trip_effect is None
-    mixed = Trainer(arch, data, members(arch, 2, trip_effect=0.5), settings)
-    mixed.terms = replace(mixed.terms, trip_effect=torch.tensor([0.0, 0.5]))
+    plan = [replace(m, trip_effect=effect) for m, effect in zip(members(arch, 2), (0.0, 0.5), strict=True)]
+    mixed = Trainer(arch, data, plan, settings)
     plain = Trainer(arch, data, members(arch, 2), settings)
     mixed.epoch(), plain.epoch()
     torch.testing.assert_close(mixed.theta[0], plain.theta[0])

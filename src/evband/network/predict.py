@@ -36,6 +36,7 @@ class Prediction:
             None if self.scale is None else self.scale[members][:, rows],
             None if self.nu is None else self.nu[members],
             None if self.quantiles is None else self.quantiles[members][:, :, rows],
+            self.crossing,
         )
 
 

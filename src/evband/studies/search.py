@@ -146,7 +146,8 @@ def _objective(trial: Any, arrays: tuple[Job, float], plan: Plan) -> float:
     arch = job.architecture(settings)
     prior = make_prior(arch, settings.prior, settings.prior_variance, None, None)
     train, held = np.flatnonzero(job.fold == 1), np.flatnonzero(job.fold == 0)
-    members = [Member(m, train, held, prior, settings.beta, settings.temperature) for m in range(plan.members)]
+    chosen = settings.beta, settings.temperature, settings.trip_effect
+    members = [Member(m, train, held, prior, *chosen) for m in range(plan.members)]
     trainer = Trainer(arch, job.data, members, settings.training(), resolve_device(plan.device))
     score = math.inf
     while trainer.state.epoch < settings.epochs:

@@ -7,7 +7,7 @@ Each row's nll may be weighted by scale^(2 beta) with the gradient stopped, the 
 
 Rows of a drive are not independent: they share what no input tells (heater, wind, load). The location may therefore be
 fitted to errors of which a part, ``trip_effect`` times the window's mean error, is taken out (quasi-demeaning, as in
-regression with random effects; Fuller & Battese 1974); else it learns by heart which training trip had its heater on.
+regression with random effects; Fuller & Battese 1973); else it learns by heart which training trip had its heater on.
 The scale is fitted to the whole error, since a new trip comes with an effect of its own.
 """
 
@@ -101,7 +101,8 @@ def data_loss(
 def nll_apart_from_trip(arch: Architecture, out: Output, y: Tensor, target: Tensor, effect: Tensor) -> Tensor:
     """The nll of each row, whose gradient to the location is that of the error less ``effect`` times its window's mean.
 
-    The mean is weighted by precision: what the trip adds shows best where the rest is well known, at a standstill.
+    The gradient goes through the mean, too, so an error that a whole window has in common pulls with about
+    (1 - effect)^2 of its force. The mean is weighted by precision: what the trip adds shows best at a standstill.
     """
     assert out.scale is not None
     scale, nu = out.scale.detach(), None if out.nu is None else out.nu.detach()
