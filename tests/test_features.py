@@ -106,6 +106,21 @@ def test_constant_columns_are_dropped() -> None:
     trips = [drive("a", ambient_temp_c=np.full(600, 20.0))]  # never cold, never hot
     features = FeatureMap.fit(trips)
     assert not {"cold", "hot"} & {*features.input_names, *features.road_names}
+
+
+def test_half_a_degree_of_cold_does_not_tell_what_frost_costs() -> None:
+    """A drive at 17.5 to 19.5 C: heating is not learned from it, so that 9 C predicts a sane power."""
+    trips = [
+        drive("a", ambient_temp_c=np.linspace(17.5, 19.5, 600)),
+        drive("b", seed=1, ambient_temp_c=np.full(600, 28.0)),
+    ]
+    features = FeatureMap.fit(trips, "speed_kmh,acceleration_ms2,ambient_temp_c")
+    assert "cold" not in {*features.input_names, *features.road_names}
+    assert "hot" in features.input_names
+    assert "hot" in features.road_names
+    winter = features.transform(drive("w", seed=2, ambient_temp_c=np.full(600, 9.0)))
+    power = features.y_mean + features.y_std * winter.r @ features.least_squares()
+    assert np.abs(power - winter.y).max() < 5
     assert features.transform(trips[0]).r.shape[1] == len(features.road_names)
 
 

@@ -1,5 +1,7 @@
 """Folds of trips, least squares as prior mean, and which member leaves out what."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -48,12 +50,15 @@ def test_repeats_of_one_drive_are_found():
     assert len({group[0], group[1], group[3]}) == 3
 
 
-def test_least_squares_is_numpys():
+@pytest.mark.parametrize(("trips", "ridge"), [(1, 1e-2), (2, 1e-2 / 4), (8, 1e-2 / 64), (9, 1e-5)])
+def test_least_squares_is_a_ridge_that_few_trips_make_stronger(trips, ridge):
     data = job().data
-    trips = np.array([0, 2])
-    rows = np.isfinite(data.y) & np.isin(data.trip, trips)
-    expected = np.linalg.lstsq(data.r[rows].astype(float), data.y[rows], rcond=None)[0]
-    np.testing.assert_allclose(least_squares(data, trips), expected, atol=1e-4)
+    data = replace(data, trip=np.arange(len(data.y)) % 10)
+    rows = np.isfinite(data.y) & (data.trip < trips)
+    r, z = data.r[rows].astype(float), data.y[rows]
+    stacked = np.concatenate([r, np.sqrt(ridge * len(z)) * np.eye(r.shape[1])])
+    expected = np.linalg.lstsq(stacked, np.append(z, np.zeros(r.shape[1])), rcond=None)[0]
+    np.testing.assert_allclose(least_squares(data, np.arange(trips)), expected, atol=1e-6)
 
 
 def test_member_m_leaves_out_fold_m_and_its_prior_never_saw_it():

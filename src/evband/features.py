@@ -38,6 +38,10 @@ AUTO = (
 )
 ROAD = "road: "  # before the name of an input that is a road-load feature
 CHUNK_ROWS = 1 << 15  # turned into features at a time: in float64 a day at 10 Hz would take a gigabyte
+WEATHER_SPREAD_C = (
+    1.0  # deviation that heating or cooling demand needs for its effect to be learned: from half a degree on
+)
+# one warm day least squares took slopes that made 160 kW of a cool one
 FADE_TRIPS = 5  # so many beginnings it takes to tell what fades after each from what happened to be driven then
 HELD = {
     "ambient_temp_c": 5.0,
@@ -165,7 +169,7 @@ class FeatureMap:
             terms = road_load.road_terms(signals)
         r = self._with_hinges(np.stack(list(terms.values()), -1), tuple(terms))
         names = (*terms, *(f"max(0,{name}-{knot:.6g})" for name, knot in self.knots))
-        varied = np.ptp(r, 0) > 0
+        varied = (np.ptp(r, 0) > 0) & _learnable(names, terms)
         self.road_names = tuple(name for name, keep in zip(names, varied, strict=True) if keep)
         self.knots = [k for k, keep in zip(self.knots, varied[len(terms) :], strict=True) if keep]
         r = r[:, varied]
@@ -176,7 +180,7 @@ class FeatureMap:
             inputs |= {f"{ROAD}{name}": column for name, column in zip(self.road_names, r.T, strict=True)}
         x = np.stack(list(inputs.values()), -1)
         shift, scale = (x.min(0), np.ptp(x, 0)) if self.scaling == "minmax" else (x.mean(0), x.std(0))
-        varied = np.ptp(x, 0) > 0
+        varied = (np.ptp(x, 0) > 0) & _learnable(tuple(inputs), terms)
         self.input_names = tuple(name for name, keep in zip(inputs, varied, strict=True) if keep)
         self.x_shift, self.x_scale = shift[varied], scale[varied]
 
@@ -325,6 +329,12 @@ class FeatureMap:
         which = [names.index(name) for name, _ in self.knots]
         at = np.array([knot for _, knot in self.knots])
         return np.concatenate([terms, road_load.positive(terms[..., which] - at)], -1)
+
+
+def _learnable(names: tuple[str, ...], terms: Mapping[str, np.ndarray]) -> np.ndarray:
+    """[names] bool: not made of a demand for heating or cooling that hardly varies in training."""
+    flat = {c for c in ("cold", "hot") if c in terms and terms[c].std() < WEATHER_SPREAD_C}
+    return np.array([name.rpartition("*")[2] not in flat for name in names])
 
 
 def _has_edges(trip: Trip) -> bool:

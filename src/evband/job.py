@@ -24,6 +24,10 @@ from evband.training.loop import Data, Member, Progress, Trainer, run
 
 FOLDS = 5
 RIDGE = 1e-5
+FEW_TRIPS, FEW_RIDGE = (
+    9,
+    1e-2,
+)  # under so many trips the ridge is that over trips squared: rows are many, but much alike
 
 
 @dataclass(frozen=True)
@@ -83,7 +87,8 @@ def least_squares(data: Data, trips: NDArray[np.int64]) -> NDArray[np.float64]:
     """Ridge solution of power on the road-load features over the known rows of these trips."""
     rows = np.isfinite(data.y) & np.isin(data.trip, trips)
     r = data.r[rows].astype(np.float64)
-    gram = r.T @ r / max(1, rows.sum()) + RIDGE * np.eye(r.shape[1])
+    ridge = FEW_RIDGE / len(trips) ** 2 if 0 < len(trips) < FEW_TRIPS else RIDGE
+    gram = r.T @ r / max(1, rows.sum()) + ridge * np.eye(r.shape[1])
     return np.asarray(np.linalg.solve(gram, r.T @ data.y[rows] / max(1, rows.sum())))
 
 
