@@ -64,9 +64,17 @@ def rows_of(arrays: Arrays, number: int, test: bool) -> np.ndarray:
     return np.isin(arrays["trip"], np.flatnonzero((arrays["fold"] == number) == test))
 
 
-def load_fold(name: str, number: int, **chosen: Any) -> Fold:
+def load_arrays(name: str) -> Arrays:
     with np.load(HERE / f"{name}.npz", allow_pickle=False) as file:
-        arrays = {k: file[k] for k in file.files}
+        return {k: file[k] for k in file.files}
+
+
+def load_fold(name: str, number: int, **chosen: Any) -> Fold:
+    return make_fold(name, number, load_arrays(name), **chosen)
+
+
+def make_fold(name: str, number: int, arrays: Arrays, **chosen: Any) -> Fold:
+    """The outer fold `number` of a task's arrays: training job, features learned from it, test rows."""
     signals = {k.removeprefix("signal."): v for k, v in arrays.items() if k.startswith("signal.")}
     hz = float(arrays["hz"])
     rows = rows_of(arrays, number, test=False)

@@ -1,4 +1,4 @@
-"""Head and rows of the tables on what a model does where it was not trained: season.csv and epistemic.csv."""
+"""Head and rows of the tables on trips that differ: season.csv, epistemic.csv and trip_effect.csv."""
 
 from __future__ import annotations
 
@@ -38,6 +38,21 @@ def epistemic(frame: pl.DataFrame, logs: dict[str, str]) -> Table:
         kw = [f"{row[k]:.2f}" for k in ("epistemic_kw", "epistemic_median_kw", "aleatoric_kw", "rmse_kw")]
         rows.append([logs[row["log"]], trained, row["asked"], *kw, _covered(row, "coverage")])
     return head, rows
+
+
+def trip_effect(frame: pl.DataFrame, logs: dict[str, str]) -> Table:
+    """RMSE, CRPS and log score of each log as a larger part of a window's mean error is left out of the location's fit."""
+    n = pl.col("n").sum()
+    scores = frame.group_by("task", "trip_effect").agg(
+        rmse=(pl.col("sse").sum() / n).sqrt(), crps=pl.col("crps").sum() / n, log_score=pl.col("log_score").sum() / n
+    )
+    effects = sorted(frame["trip_effect"].unique().to_list())
+    cells = {
+        (task, effect): f"{rmse:.3f} / {crps:.3f} / {log_score:.3f}"
+        for task, effect, rmse, crps, log_score in scores.iter_rows()
+    }
+    head = ["RMSE / CRPS / log score", *(f"trip effect {effect:g}" for effect in effects)]
+    return head, [[title, *(cells[task, effect] for effect in effects)] for task, title in logs.items()]
 
 
 def _covered(row: dict[str, Any], name: str, prefix: str = "") -> str:

@@ -20,7 +20,7 @@ import numpy as np
 import polars as pl
 from beside import bench, bench_bound, energy, profile
 from measured import by_model, difference, measured, summary
-from shifts import epistemic, season
+from shifts import epistemic, season, trip_effect
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS, PAPER = ROOT / "benchmarks" / "results", ROOT / "docs" / "paper"
@@ -289,7 +289,7 @@ def tables() -> dict[str, Callable[[], str]]:
     """Every name that a mark can have."""
     trips = measured(read("folds"), read("rivals"), read("crps19"))
     sims, lit, ablation = read("simulated"), read("literal"), read("ablation")
-    winter, unknown = read("season"), read("epistemic")
+    winter, unknown, effects = read("season"), read("epistemic"), read("trip_effect")
     kwh, speed, steps, parts = read("energy"), read("bench"), read("training_step"), read("profile_fit")
     paper = {n: read(n, PAPER) for n in ("table1_features", "table2_accuracy", "table3_calibration")}
     one_, two, three = (frame for frame in paper.values() if frame is not None)
@@ -307,6 +307,7 @@ def tables() -> dict[str, Callable[[], str]]:
         **{f"bench_{w}": partial(bench_bound, steps, w) for w in ("gflop", "share", "keras")},
         "season": lambda: PENDING if winter is None else markdown(*season(winter), left=2),
         "epistemic": lambda: PENDING if unknown is None else markdown(*epistemic(unknown, TASKS), left=3),
+        "trip_effect": lambda: PENDING if effects is None else markdown(*trip_effect(effects, TASKS)),
         "accuracy": lambda: claim_accuracy(sims),
         "coverage": lambda: claim_coverage(sims),
         "sharper": lambda: claim_against(sims, "quantile-anchor", "width_at_90_kw", "width at 90 % coverage"),
