@@ -47,11 +47,18 @@ def test_a_loaded_model_is_the_saved_one(model, whole, tmp_path):
     assert evband.load(tmp_path / "again.evband").settings_ == model.settings_
 
 
-def test_a_model_older_than_the_trip_effect_had_none(whole, tmp_path):
+def test_a_model_older_than_trip_effects_and_limits_had_none(model, whole, tmp_path):
     tensors, meta = parts(whole)
     assert meta["settings"].pop("trip_effect") == 0.5
+    for name in ("r_low", "r_high"):  # nor limits
+        meta["features"].pop(name)
     (tmp_path / "old.evband").write_bytes(save(tensors, {"evband": json.dumps(meta)}))
-    assert evband.load(tmp_path / "old.evband").settings_.trip_effect == 0
+    old = evband.load(tmp_path / "old.evband")
+    assert old.settings_.trip_effect == 0
+    trips = drives(1, seconds=90, seed=5)
+    np.testing.assert_allclose(old.predict(trips).mean, model.predict(trips).mean, rtol=1e-6)
+    old.save(tmp_path / "again.evband")
+    assert evband.load(tmp_path / "again.evband").settings_ == old.settings_
 
 
 def test_no_number_in_the_header_is_nan_or_infinite(whole):

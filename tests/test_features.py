@@ -328,3 +328,48 @@ def test_a_log_that_hardly_moves_has_no_knots_and_no_products() -> None:
     features = FeatureMap.fit(trips, ("speed_kmh", "ambient_temp_c"), hinges=True)
     assert not features.knots
     assert features.transform(trips[0]).r.shape == (600, len(features.road_names))
+
+
+def test_a_constant_up_to_rounding_is_no_feature() -> None:
+    """A flat log's elevation, averaged ten readings a bin, differs in its last digit."""
+    flat = [
+        drive(f"t{i}", seed=i, elevation_m=596.6 + 1e-13 * np.random.default_rng(i).normal(size=600)) for i in range(2)
+    ]
+    features = FeatureMap.fit(flat, "speed_kmh,acceleration_ms2,elevation_m")
+    assert not {"grade", "climb_ms", "v*grade"} & {*features.input_names, *features.road_names}
+
+
+def test_wind_that_never_changed_tells_nothing_of_wind() -> None:
+    calm = [drive(f"t{i}", seed=i, wind_ms=np.full(600, 0.1 + 0.01 * i)) for i in range(3)]
+    features = FeatureMap.fit(calm, "speed_kmh,acceleration_ms2,wind_ms")
+    assert "v^2*wind" not in features.road_names
+    windy = [drive(f"t{i}", seed=i, wind_ms=np.full(600, 2.0 * i)) for i in range(3)]
+    assert "v^2*wind" in FeatureMap.fit(windy, "speed_kmh,acceleration_ms2,wind_ms").road_names
+
+
+@pytest.mark.parametrize(("trips", "reach"), [(2, 1.0), (9, 3.5)])
+def test_a_road_term_counts_so_far_beyond_training_and_no_further(trips: int, reach: float) -> None:
+    features = FeatureMap.fit([drive(f"t{i}", seed=i) for i in range(trips)], "speed_kmh,acceleration_ms2")
+    seen = np.concatenate([features.transform(drive(f"t{i}", seed=i)).r for i in range(trips)]).astype(float)
+    low, high = seen.min(0), seen.max(0)
+    wild = drive("w", acceleration_ms2=np.tile([-60.0, 60.0], 300))
+    r = features.transform(wild).r
+    tolerance = 1e-3 * (high - low)
+    assert (r >= low - reach * (high - low) - tolerance).all()
+    assert (r <= high + reach * (high - low) + tolerance).all()
+    assert (r.max(0) > high + 0.9 * reach * (high - low)).any()
+    stream = features.stream()
+    row = wild.table.row(0, named=True)
+    np.testing.assert_allclose(stream.tick(row)[1], r[0], rtol=1e-4, atol=1e-4)
+
+
+def test_features_taken_over_hold_the_new_trips_unlimited() -> None:
+    mild, wild = [drive("m", speed_kmh=np.linspace(20, 40, 600))], [drive("w", speed_kmh=np.linspace(0, 180, 600))]
+    features = FeatureMap.fit(mild, "speed_kmh,acceleration_ms2")
+    wider = features.also_on(wild, FeatureMap.fit(wild, "speed_kmh,acceleration_ms2"))
+    at = wider.road_names.index("v^3")
+    cubes = (np.asarray(wild[0].table["speed_kmh"]) / 3.6) ** 3
+    r = wider.transform(wild[0]).r[:, at] * wider.r_scale[at] + wider.r_shift[at]
+    np.testing.assert_allclose(r, cubes, rtol=1e-3, atol=1.0)
+    assert not wider.transform(wild[0]).outside.any()
+    assert features.transform(wild[0]).r[:, at].max() < wider.transform(wild[0]).r[:, at].max()

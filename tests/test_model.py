@@ -1,5 +1,7 @@
 """PowerModel: scikit-learn's habits, calibration on trips left out, every method, and bad input."""
 
+from dataclasses import replace
+
 import numpy as np
 import polars as pl
 import pytest
@@ -218,3 +220,12 @@ def test_cuda_asked_for_and_absent(monkeypatch):
 
 def test_members_survive_any_order_of_settings():
     assert PowerModel(members=3)._resolve() == resolve("default", members=3)
+
+
+def test_trips_without_power_do_not_count_for_calibration():
+    """Ten trips, two of them without power: eight are left to calibrate on, so the fit says that it could not."""
+    trips = [drive(f"drive {i}", seconds=120) for i in range(10)]
+    trips[3:5] = [replace(t, table=t.table.with_columns(power_kw=pl.lit(None, pl.Float64))) for t in trips[3:5]]
+    model = PowerModel(**{**TINY, "epochs": 1, "members": 5}).fit(Trips(trips))
+    assert "not calibrated: 8 trips" in model.calibration_
+    assert model.stretch_ == 1

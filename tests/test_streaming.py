@@ -101,7 +101,9 @@ def test_ticks_of_grid_steps_are_bands_of_predict(model):
         stream.tick(speed=88.0)
     again = model.stream(0.8)
     again.restore(json.loads(json.dumps(stream.to_dict())))
-    assert again.tick(speed_kmh=50.0) == stream.tick(speed_kmh=50.0)
+    one, other = again.tick(speed_kmh=50.0), stream.tick(speed_kmh=50.0)
+    assert [getattr(one, k) for k in NUMBERS] == pytest.approx([getattr(other, k) for k in NUMBERS], rel=1e-9)
+    assert (one.warmup, one.outside) == (other.warmup, other.outside)
     endless = stream.to_dict()
     endless["features"] |= {"ticks": float("inf")}
     with pytest.raises(SettingsError, match="does not fit this model"):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import abc
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
@@ -38,15 +38,20 @@ AUTO = (
 )
 ROAD = "road: "  # before the name of an input that is a road-load feature
 CHUNK_ROWS = 1 << 15  # turned into features at a time: in float64 a day at 10 Hz would take a gigabyte
-WEATHER_SPREAD_C = (
-    1.0  # deviation that heating or cooling demand needs for its effect to be learned: from half a degree on
-)
-# one warm day least squares took slopes that made 160 kW of a cool one
+ROUNDING = 1e-9  # of its largest value (or of 1): a column that varies less does so by rounding only
+WEATHER_SPREAD_C, WIND_SPREAD_MS = 1.0, 0.5  # deviation in training that an effect of weather takes to be learned: from
+# half a degree on one warm day least squares took slopes that made 160 kW of a cool one
+REACH, FEW_REACH = (
+    3.5,
+    1.0,
+)  # how far a road term counts beyond its training range, in such ranges; the latter for few trips
 FADE_TRIPS = 5  # so many beginnings it takes to tell what fades after each from what happened to be driven then
 HELD = {
     "ambient_temp_c": 5.0,
     "wind_ms": 2.0,
 }  # slow channels: the last reading stands; how far beyond training it counts
+LIMITLESS = 1e300
+_OF_ROAD = ("r_shift", "r_scale", "r_low", "r_high")
 _ELECTRICAL_NAME = re.compile(r"power|voltage|current|soc|energy|_kwh?$|_[av]$", re.IGNORECASE)
 
 
@@ -122,6 +127,8 @@ class FeatureMap:
     road_names: tuple[str, ...] = ()
     r_shift: np.ndarray = field(default_factory=lambda: np.empty(0))  # [K]
     r_scale: np.ndarray = field(default_factory=lambda: np.empty(0))
+    r_low: np.ndarray = field(default_factory=lambda: np.empty(0))  # [K] as far as a road term counts
+    r_high: np.ndarray = field(default_factory=lambda: np.empty(0))
     y_mean: float = 0.0
     y_std: float = 1.0
     gram: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))  # [K, K] r'r / N of training rows
@@ -156,10 +163,11 @@ class FeatureMap:
         known = np.isfinite(y) & np.all([np.isfinite(s) for s in signals.values()], axis=0)
         if known.sum() < 2 or float(np.ptp(y[known])) == 0.0:
             raise TripsError(f"power_kw is known and varied in {int(known.sum())} usable rows only; give longer trips")
-        self._learn({c: s[known] for c, s in signals.items()}, y[known], hinges)
+        reach = FEW_REACH if len(trips) < road_load.FEW_TRIPS else REACH
+        self._learn({c: s[known] for c, s in signals.items()}, y[known], hinges, reach)
         return self
 
-    def _learn(self, signals: dict[str, np.ndarray], y: np.ndarray, hinges: bool) -> None:
+    def _learn(self, signals: dict[str, np.ndarray], y: np.ndarray, hinges: bool, reach: float = REACH) -> None:
         """Set every learned number from rows without gaps."""
         values = np.stack([signals[c] for c in self.channels])
         self.low, self.high, self.typical = values.min(1), values.max(1), np.median(values, 1)
@@ -169,24 +177,39 @@ class FeatureMap:
             terms = road_load.road_terms(signals)
         r = self._with_hinges(np.stack(list(terms.values()), -1), tuple(terms))
         names = (*terms, *(f"max(0,{name}-{knot:.6g})" for name, knot in self.knots))
-        varied = (np.ptp(r, 0) > 0) & _learnable(names, terms)
+        varied = _varied(r) & _learnable(names, terms, signals)
         self.road_names = tuple(name for name, keep in zip(names, varied, strict=True) if keep)
         self.knots = [k for k, keep in zip(self.knots, varied[len(terms) :], strict=True) if keep]
         r = r[:, varied]
         self.r_shift, self.r_scale = r.mean(0), r.std(0)
+        self.r_low, self.r_high = _within(r, reach)
 
         inputs = road_load.input_terms(signals)
         if self.products:
             inputs |= {f"{ROAD}{name}": column for name, column in zip(self.road_names, r.T, strict=True)}
         x = np.stack(list(inputs.values()), -1)
         shift, scale = (x.min(0), np.ptp(x, 0)) if self.scaling == "minmax" else (x.mean(0), x.std(0))
-        varied = (np.ptp(x, 0) > 0) & _learnable(tuple(inputs), terms)
+        varied = _varied(x) & _learnable(tuple(inputs), terms, signals)
         self.input_names = tuple(name for name, keep in zip(inputs, varied, strict=True) if keep)
         self.x_shift, self.x_scale = shift[varied], scale[varied]
 
         self.y_mean, self.y_std, self.rows = float(y.mean()), float(y.std()), len(y)
         r = (r - self.r_shift) / self.r_scale
         self.gram, self.moment = r.T @ r / len(y), r.T @ ((y - self.y_mean) / self.y_std) / len(y)
+
+    def also_on(self, trips: abc.Sequence[Trip], other: FeatureMap) -> Self:
+        """The same features for a model that goes on from this one's on trips with `other` ranges: only those grow."""
+        raw = [self._signals(trip) for trip in trips]
+        free = replace(self, r_low=np.full_like(self.r_low, -LIMITLESS), r_high=np.full_like(self.r_high, LIMITLESS))
+        r = np.concatenate([free.arrays(signals)[1] for signals in raw]) * self.r_scale + self.r_shift
+        r_low, r_high = _within(r, FEW_REACH)
+        return replace(
+            self,
+            low=np.minimum(self.low, other.low),
+            high=np.maximum(self.high, other.high),
+            r_low=np.minimum(self.r_low, r_low),
+            r_high=np.maximum(self.r_high, r_high),
+        )
 
     def transform(self, trip: Trip) -> Sequence:
         """Arrays of one gridded trip; an unknown value is replaced by the training median and flagged outside."""
@@ -262,7 +285,9 @@ class FeatureMap:
     def from_dict(cls, saved: Mapping[str, Any]) -> Self:
         """Inverse of `to_dict`."""
         values = dict(saved)
-        for name in ("low", "high", "typical", "x_shift", "x_scale", "r_shift", "r_scale", "gram", "moment"):
+        for name, side in (("r_low", -LIMITLESS), ("r_high", LIMITLESS)):  # models older than these had no limit
+            values.setdefault(name, [side] * len(values["r_shift"]))
+        for name in (*("low", "high", "typical", "x_shift", "x_scale"), *_OF_ROAD, "gram", "moment"):
             values[name] = np.asarray(values[name], dtype=float)
         for name in ("channels", "input_names", "road_names"):
             values[name] = tuple(values[name])
@@ -279,7 +304,7 @@ class FeatureMap:
             "x_shift": (f,),
             "x_scale": (f,),
         }
-        shapes |= {"r_shift": (k,), "r_scale": (k,), "gram": (k, k), "moment": (k,)}
+        shapes |= {name: (k,) for name in (*_OF_ROAD, "moment")} | {"gram": (k, k)}
         for name, shape in shapes.items():
             array = getattr(self, name)
             if array.shape != shape or not np.isfinite(array).all():
@@ -316,6 +341,7 @@ class FeatureMap:
         terms = road_load.road_terms(signals, curved=bool(self.knots))
         kept = tuple(name for name in self.road_names if name in terms)
         r = self._with_hinges(_columns([terms[name] for name in kept]), kept)
+        r = np.minimum(np.maximum(r, self.r_low), self.r_high)
         inputs = road_load.input_terms(signals)
         x = _columns([inputs[name] for name in self.input_names if not name.startswith(ROAD)])
         if self.products:
@@ -331,9 +357,25 @@ class FeatureMap:
         return np.concatenate([terms, road_load.positive(terms[..., which] - at)], -1)
 
 
-def _learnable(names: tuple[str, ...], terms: Mapping[str, np.ndarray]) -> np.ndarray:
-    """[names] bool: not made of a demand for heating or cooling that hardly varies in training."""
+def _within(r: np.ndarray, reach: float) -> tuple[np.ndarray, np.ndarray]:
+    """Limits of each column: squares and hinges seen over a little only would make hundreds of kW far outside it."""
+    more = reach * np.ptp(r, 0)
+    return r.min(0) - more, r.max(0) + more
+
+
+def _varied(columns: np.ndarray) -> np.ndarray:
+    """[columns] bool: varies by more than rounding does."""
+    varied: np.ndarray = np.ptp(columns, 0) > ROUNDING * np.maximum(1.0, np.abs(columns).max(0))
+    return varied
+
+
+def _learnable(
+    names: tuple[str, ...], terms: Mapping[str, np.ndarray], signals: Mapping[str, np.ndarray]
+) -> np.ndarray:
+    """[names] bool: not made of weather that hardly varies in training."""
     flat = {c for c in ("cold", "hot") if c in terms and terms[c].std() < WEATHER_SPREAD_C}
+    if "wind_ms" in signals and signals["wind_ms"].std() < WIND_SPREAD_MS:
+        flat |= {"wind", "wind_ms"}
     return np.array([name.rpartition("*")[2] not in flat for name in names])
 
 

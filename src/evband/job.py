@@ -18,16 +18,14 @@ from torch import Tensor
 from evband.errors import SettingsError, TripsError
 from evband.network.anchors import Prior, make_prior
 from evband.network.architecture import Architecture
+from evband.road_load import FEW_TRIPS
 from evband.settings import Settings
 from evband.training.checkpoint import Checkpoint, CheckpointMismatch
 from evband.training.loop import Data, Member, Progress, Trainer, run
 
 FOLDS = 5
 RIDGE = 1e-5
-FEW_TRIPS, FEW_RIDGE = (
-    9,
-    1e-2,
-)  # under so many trips the ridge is that over trips squared: rows are many, but much alike
+FEW_RIDGE = 1e-2  # over the number of trips squared, where they are few
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -174,10 +173,12 @@ class PowerModel(Estimator):
         """Stretch the mixture so that it holds on trips that its members never saw."""
         bands = self.out_of_bag(trips, job)
         self.energy_ = None if bands is None else _energy_errors(bands)
-        found = 0 if bands is None else len(np.unique(bands.trip_id))
+        found = 0
+        if bands is not None and bands.power_kw is not None:
+            found = len(np.unique(bands.trip_id[np.isfinite(bands.power_kw) & ~bands.warmup]))
         if bands is None or found < minimum_trips(CALIBRATION_LEVEL):
             self.calibration_ = (
-                f"not calibrated: {found} trips were left out of training in turn, "
+                f"not calibrated: {found} trips with power after warm-up were left out of training in turn, "
                 f"{minimum_trips(CALIBRATION_LEVEL)} are needed for {CALIBRATION_LEVEL:.0%} bands"
             )
             return
@@ -243,7 +244,7 @@ class PowerModel(Estimator):
                 f"the prior model is {_describe(self.prior.architecture_, theirs)} and this one {_describe(mine, here)}; "
                 "fit with the prior's settings and features"
             )
-        return replace(theirs, low=np.minimum(theirs.low, here.low), high=np.maximum(theirs.high, here.high))
+        return theirs.also_on(trips, here)
 
     # Predicting -----------------------------------------------------------------------------------------------------
 

@@ -86,6 +86,7 @@ def model_graph(model: PowerModel) -> Any:
         "road_names": list(features.road_names) if model.architecture_.road else [],
         "road_shift": np.asarray(features.r_shift).tolist() if model.architecture_.road else [],
         "road_scale": np.asarray(features.r_scale).tolist() if model.architecture_.road else [],
+        "road_limits": np.stack([features.r_low, features.r_high], -1).tolist() if model.architecture_.road else [],
     }
     return ensemble_graph(speaking_params(model), **network_settings(model), metadata=metadata)
 

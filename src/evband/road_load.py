@@ -28,6 +28,7 @@ MIDDLE = (0.1, 0.25, 0.5, 0.75, 0.9)
 TAILS = (0.01, 0.03, *MIDDLE, 0.97, 0.99)  # hard braking and pulling, where regeneration and motor saturate
 HINGED = {"a*v": TAILS, "v": MIDDLE, "a": TAILS, "T*v": TAILS, "k": TAILS}  # term -> levels of its knots
 
+FEW_TRIPS = 9  # under so many, rows are many but much alike: least squares and the terms' reach are more careful
 GRADE_LENGTH_M = 25.0  # memory of the slope: averages 1 m steps, yet follows the road (60 m cost the Tesla 10 %)
 GRADE_PRIOR_M2 = 10.0  # how much spread along the road it takes to believe a slope
 
