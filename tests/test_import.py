@@ -20,3 +20,8 @@ def test_public_names_resolve_and_others_do_not():
         assert getattr(evband, name) is not None
     with pytest.raises(AttributeError, match="nothing_here"):
         evband.nothing_here  # noqa: B018
+
+
+def test_python_m_evband_is_the_command():
+    shown = subprocess.run([sys.executable, "-m", "evband", "--help"], capture_output=True, text=True, check=True)
+    assert "inspect" in shown.stdout

@@ -236,6 +236,22 @@ def test_a_state_that_does_not_fit_is_refused(model, tmp_path):
             resume(LineStream(model), tmp_path / "state.json")
 
 
+def test_a_state_that_adapted_another_level_is_refused(model):
+    saved = json.loads(json.dumps(LineStream(model, adapt=True, level=0.9).to_dict()))
+    with pytest.raises(SettingsError, match=r"0\.9 bands, not 0\.5"):
+        LineStream(model, adapt=True, level=0.5).restore(saved)
+
+
+def test_an_adapted_band_and_its_parts_are_stretched_alike(model):
+    plain, adapting = LineStream(model), LineStream(model, adapt=True)
+    for line in lines_of(made_up_trip("x", 300, 9, heater_kw=6.0).table):
+        one, other = (json.loads(stream.line(line)) for stream in (plain, adapting))
+    stretch = (other["upper_kw"] - other["lower_kw"]) / (one["upper_kw"] - one["lower_kw"])
+    assert stretch != pytest.approx(1, abs=0.01)
+    for part in ("aleatoric_kw", "epistemic_kw"):
+        assert other[part] == pytest.approx(stretch * one[part], rel=1e-3)
+
+
 def test_measured_power_corrects_the_mean_and_the_energy(model):
     trip = made_up_trip("x", 500, 9, heater_kw=6.0)
     plain, adapting = LineStream(model), LineStream(model, adapt=True)

@@ -43,7 +43,7 @@ class PowerModel(Estimator):
 
     - ``settings_``: the resolved settings; ``feature_map_``: inputs and scalers; ``theta_ [networks, parameters]``;
     - ``stretch_``: the calibration factor (1 = none), ``calibration_``: what it rests on, or why there is none;
-    - ``summary_``: how the training went; ``fingerprints_``: of the training trips.
+    - ``summary_``: how the training went; ``fingerprints_``: of the trips it was trained or calibrated on.
     """
 
     def __init__(
@@ -162,7 +162,8 @@ class PowerModel(Estimator):
             "rows": len(job.data.y),
             "hours": len(job.data.y) / settings.hz / 3600,
         }
-        self.fingerprints_ = sorted(trips.fingerprints)
+        inherited: list[str] = self.prior.fingerprints_ if isinstance(self.prior, PowerModel) else []
+        self.fingerprints_: list[str] = sorted({*trips.fingerprints, *inherited})
         self.stretch_, self.calibration_ = 1.0, "not asked for"
         self.energy_: dict[str, Any] | None = None
         if settings.calibrate:
@@ -212,6 +213,7 @@ class PowerModel(Estimator):
         bands = self._bands(trips, self._networks(), stretch=1.0)
         self.stretch_, self.energy_ = fit_stretch(bands, CALIBRATION_LEVEL), _energy_errors(bands)
         self.calibration_ = f"stretched by {self.stretch_:.3f} on {len(trips)} trips given for it"
+        self.fingerprints_ = sorted({*self.fingerprints_, *trips.fingerprints})
         return self
 
     def check(self) -> None:

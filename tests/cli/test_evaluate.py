@@ -64,7 +64,16 @@ def test_a_training_trip_is_warned_about(run, tmp_path, monkeypatch):
     monkeypatch.setattr(Model, "fingerprints_", trained.fingerprints)
     status, _, err = run("drive.csv")
     assert status == 0
-    assert "1 of 1 trips were in the training data" in err
+    assert "1 of 1 trips were in the training or calibration data" in err
+
+
+def test_a_log_given_twice_counts_once(run, tmp_path):
+    for name in ("drive.csv", "copy.csv"):
+        (tmp_path / name).write_text(DRIVE)
+    status, _, err = run("drive.csv", "copy.csv", "--json", "scores.json")
+    assert status == 0
+    assert "copy" in err
+    assert len(json.loads((tmp_path / "scores.json").read_text())["by_trip"]) == 1
 
 
 @pytest.mark.parametrize(

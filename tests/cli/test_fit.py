@@ -216,7 +216,7 @@ def test_calibrate_stretches_on_given_trips_and_warns_of_training_ones(run, car,
     assert evband.load(folder / "cal.evband").stretch_ != evband.load(car).stretch_
     status, _, err = run("calibrate", car, "train.parquet", "-o", "cal.evband")
     assert status == 0
-    assert "9 of 9 trips were in the training data" in err
+    assert "9 of 9 trips were in the training or calibration data" in err
     status, _, err = run("calibrate", car, "few.parquet", "-o", "cal.evband")
     assert status == 2
     assert "at least 9 trips" in err

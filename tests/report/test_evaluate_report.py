@@ -33,7 +33,7 @@ def test_a_report_of_new_drives(run, tmp_path):
 def test_a_training_trip_is_warned_about_and_still_shown(run, tmp_path):
     status, err = run(made_up_trips()[:1].to_polars(), "--report", "report.html")
     assert status == 0
-    assert "1 of 1 trips were in the training data" in err
+    assert "1 of 1 trips were in the training or calibration data" in err
     assert "1 of 1 trips were in the training data" in (tmp_path / "report.html").read_text()
 
 

@@ -66,3 +66,6 @@ def test_intervals_where_little_can_be_said():
     assert np.isnan(mean_interval(np.ones(10), np.zeros(10))).all()
     low, high = coverage_interval(np.array([True] * 99 + [False]), np.array([0] * 99 + [1]))
     assert 0 <= low < 0.99 < high == 1.0
+    low, high = coverage_interval(np.ones(500, bool), np.repeat(np.arange(5), 100))  # all covered: no certainty
+    assert (low, high) == binomial_interval(5, 5)
+    assert low < 0.6

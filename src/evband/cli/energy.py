@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from evband.cli.options import Alias, Dbc, FlipPower, Keep, Limit, Logs, Map, ShowUnits, Units, read_logs
+from evband.cli.seen import warn_of_training_trips
 
 
 def energy(
@@ -42,13 +42,7 @@ def energy(
     check_level(level)
     fitted = load(model)
     trips = read_logs(logs, map, alias, dbc, flip_power, keep, limit).on_grid(fitted.settings_.hz)
-    seen = [trip.trip_id for trip in trips if trip.fingerprint in set(fitted.fingerprints_)]
-    if seen:
-        print(
-            f"evband: warning: {len(seen)} of {len(trips)} trips were in the training data ({seen[0]}{', ...' if seen[1:] else ''}), "
-            "so they say nothing about new trips.",
-            file=sys.stderr,
-        )
+    warn_of_training_trips(fitted, trips, "so they say nothing about new trips.")
     found = fitted.energy(trips, level, from_km=from_km, to_km=to_km, so_far=so_far)
     imperial = units is Units.MI
     use = "mi/kWh" if imperial else "kWh/100 km"

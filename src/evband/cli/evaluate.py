@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from evband.cli.options import Alias, Dbc, FlipPower, Keep, Limit, Logs, Map, read_logs
+from evband.cli.seen import warn_of_training_trips
 
 
 def evaluate(
@@ -33,14 +33,7 @@ def evaluate(
     check_level(level)
     fitted = load(model)
     trips = read_logs(logs, map, alias, dbc, flip_power, keep, limit).on_grid(fitted.settings_.hz)
-    known = set(fitted.fingerprints_)
-    seen = [trip.trip_id for trip in trips if trip.fingerprint in known]
-    if seen:
-        print(
-            f"evband: warning: {len(seen)} of {len(trips)} trips were in the training data ({seen[0]}{', ...' if seen[1:] else ''}), "
-            "so these scores flatter; score trips that the model never saw.",
-            file=sys.stderr,
-        )
+    warn_of_training_trips(fitted, trips, "so these scores flatter; score trips that the model never saw.")
     bands = fitted.predict(trips)
     scores = score(bands, trips, level)
     print(scores)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
@@ -80,9 +81,20 @@ def read_logs(
     for text in alias or ():
         channel, name = _channel_and_rest("--alias", text, "CHANNEL=NAME")
         aliases.setdefault(channel, []).append(name)
-    return read_trips(
-        list(logs), map=map, aliases=aliases, dbc=dbc, hz=hz, cleaning=cleaning, flip_power=flip_power
-    )  # fmt: skip
+    return _without_copies(
+        read_trips(list(logs), map=map, aliases=aliases, dbc=dbc, hz=hz, cleaning=cleaning, flip_power=flip_power)
+    )
+
+
+def _without_copies(trips: Trips) -> Trips:
+    """A log given twice counts once: its copy would pass for a second, independent trip."""
+    first: dict[str, str] = {}
+    for trip in trips:
+        if trip.fingerprint in first:
+            told = f"{trip.trip_id} is a copy of {first[trip.fingerprint]} and is left out"
+            print(f"evband: warning: {told}", file=sys.stderr)
+        first.setdefault(trip.fingerprint, trip.trip_id)
+    return trips.subset(first.values()) if len(first) < len(trips) else trips
 
 
 def _limit(text: str) -> tuple[str, tuple[float, float]]:

@@ -1,4 +1,4 @@
-"""The warning that commands give when they are shown trips the model was trained on."""
+"""The warning that commands give when they are shown trips the model was trained or calibrated on."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ if TYPE_CHECKING:
 
 
 def warn_of_training_trips(model: PowerModel, trips: Trips, so: str) -> None:
-    """Say which of these trips (on the model's grid) were in the training data, and what follows."""
+    """Say which of these trips (on the model's grid) had a part in the model, and what follows."""
     known = set(model.fingerprints_)
     seen = [trip.trip_id for trip in trips if trip.fingerprint in known]
     if seen:
         named = f"{seen[0]}{', ...' if seen[1:] else ''}"
         print(
-            f"evband: warning: {len(seen)} of {len(trips)} trips were in the training data ({named}), {so}",
+            f"evband: warning: {len(seen)} of {len(trips)} trips were in the training or calibration data ({named}), {so}",
             file=sys.stderr,
         )

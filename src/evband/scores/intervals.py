@@ -35,8 +35,16 @@ def mean_interval(values: Array, trip: NDArray, confidence: float = 0.95) -> tup
 
 
 def coverage_interval(covered: NDArray[np.bool_], trip: NDArray, confidence: float = 0.95) -> tuple[float, float]:
-    """`mean_interval` of the covered rows, inside [0, 1]."""
+    """`mean_interval` of the covered rows, inside [0, 1].
+
+    Where trips (or blocks) do not differ at all, each counts as one draw of Wilson's interval: full coverage of five
+    trips is no certainty.
+    """
     low, high = mean_interval(covered.astype(np.float64), trip, confidence)
+    if low == high:
+        draws = len(np.unique(trip))
+        draws = draws if draws > 1 else BLOCKS
+        return binomial_interval(round(float(covered.mean()) * draws), draws, confidence)
     return float(np.clip(low, 0, 1)), float(np.clip(high, 0, 1))
 
 

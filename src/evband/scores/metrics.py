@@ -83,4 +83,5 @@ def calibration_error(pit: Array) -> float:
 
 
 def _varies(y: Array) -> bool:
-    return len(y) > 1 and float(np.ptp(y)) > 0
+    """By more than a grid's averaging rounds."""
+    return len(y) > 1 and float(np.ptp(y)) > 1e-9 * max(1.0, float(np.abs(y).max()))

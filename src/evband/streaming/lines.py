@@ -133,7 +133,9 @@ class LineStream:
         if self._online is not None:
             mean, lower, upper = self._online.band(band.mean_kw, band.lower_kw, band.upper_kw)
             self._online.observe(power)
+            wider = (upper - lower) / max(band.upper_kw - band.lower_kw, 1e-12)
             shown |= {"mean_kw": mean, "lower_kw": lower, "upper_kw": upper}
+            shown |= {"aleatoric_kw": wider * band.aleatoric_kw, "epistemic_kw": wider * band.epistemic_kw}
         self.band_s = row.time_s
         self.shown = shown | {"energy_kwh": self._energy(), "range_km": self._range(row.time_s)}
 
@@ -200,7 +202,12 @@ class LineStream:
             if self._past is not None:
                 self._past.restore(saved["past"])
             if self._online is not None and saved["online"] is not None:
-                self._online = OnlineCalibration.from_dict(saved["online"])
+                before = OnlineCalibration.from_dict(saved["online"])
+                if before.level != self._online.level:
+                    raise SettingsError(
+                        f"The saved state adapted {before.level:g} bands, not {self._online.level:g}; use that level or start without it."
+                    )
+                self._online = before
             for name in (*_STATE, "_looked"):
                 setattr(self, name, saved[name])
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as problem:

@@ -1,0 +1,5 @@
+"""`python -m evband` is `evband`."""
+
+from evband.cli import main
+
+main()
