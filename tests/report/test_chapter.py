@@ -1,5 +1,6 @@
 """What the report's figures are read off, on forecasters whose truth is known."""
 
+import re
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -8,6 +9,8 @@ import pytest
 
 from evband.bands import GaussianMixture
 from evband.report.chapter import APART_S, Chapter
+from evband.report.figures import stretch_picture
+from evband.report.sections import worst
 from evband.scores import evaluate
 from forecasters import correlated_errors, gaussian_bands, make_bands
 
@@ -30,6 +33,39 @@ def test_the_typical_stretch_is_covered_as_often_as_all_rows():
     assert stretch.stop - stretch.start == 150
     missed = found.missed
     assert missed[stretch].mean() == pytest.approx(missed.mean(), abs=0.011)
+
+
+def test_the_typical_stretch_is_about_as_wide_as_all_rows():
+    rng = np.random.default_rng(5)
+    scale = np.repeat([1.0, 3.0, 1.4, 0.7], 750)
+    mean = 20 * np.sin(np.arange(3000) / 15)
+    bands = make_bands(GaussianMixture(mean[None], scale[None]), [3000], mean + scale * rng.normal(size=3000))
+    found = chapter_of(bands)
+    lower, upper = found.interval
+    width = (upper - lower)[found.typical_stretch(150)].mean()
+    assert width == pytest.approx((upper - lower).mean(), rel=0.2)
+
+
+def notes(scale, error):
+    """What is written into the picture of a whole short trip, and where, 360 wide."""
+    bands = make_bands(GaussianMixture(np.zeros((1, len(scale))), scale[None]), [len(scale)], error)
+    picture = stretch_picture(chapter_of(bands), slice(0, len(scale)), 360, 280, "")
+    return {what: float(x) for x, what in re.findall(r'class="note" x="([\d.]+)"[^>]*>([^<]*)<', picture)}
+
+
+def test_what_is_called_narrow_is_narrower_than_usual():
+    scale = np.full(60, 2.0)
+    scale[10], scale[58:] = 3.0, 0.1  # the narrow rows are too near to the edge for a label
+    assert list(notes(scale, np.zeros(60))) == [f"wide: {2 * 1.645 * 3:.1f} kW"]
+    scale[40:50] = 0.5
+    assert set(notes(scale, np.zeros(60))) == {f"wide: {2 * 1.645 * 3:.1f} kW", f"narrow: {2 * 1.645 * 0.5:.1f} kW"}
+
+
+def test_no_label_is_cut_at_the_right_edge():
+    error = np.zeros(60)
+    error[[30, 59]] = 5.0, 9.0  # the worse miss is the last row
+    at = notes(np.ones(60), error)["a miss"]
+    assert at + 7 * len("a miss") / 2 <= 360
 
 
 def test_the_typical_stretch_has_no_gap_and_no_unknown_power():
@@ -68,10 +104,18 @@ def test_autocorrelation_does_not_reach_over_trips():
 def test_worst_moments_are_apart_and_in_order():
     error = np.zeros(500)
     error[[100, 101, 110, 300]] = [9, 10, 8, -7]
-    worst = chapter_of(gaussian_bands(error, [500])).worst_moments()
-    assert [m.row for m in worst] == [101, 300]
-    assert abs(worst[0].time_s - worst[1].time_s) >= APART_S
-    assert worst[0].beyond_kw == pytest.approx(10 - 1.645, abs=1e-3)
+    found = chapter_of(gaussian_bands(error, [500])).worst_moments()
+    assert [m.row for m in found] == [101, 300]
+    assert abs(found[0].time_s - found[1].time_s) >= APART_S
+    assert found[0].beyond_kw == pytest.approx(10 - 1.645, abs=1e-3)
+
+
+def test_a_worst_moment_is_told_by_the_time_since_its_trip_began():
+    error = np.zeros(500)
+    error[100] = 9
+    bands = gaussian_bands(error, [500])
+    found = chapter_of(replace(bands, time_s=bands.time_s + 3000.0))
+    assert ">0:01:40</button>" in worst(found, 0)
 
 
 def test_no_worst_moment_where_nothing_is_outside():

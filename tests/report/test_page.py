@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from evband.report import write_page, write_report
+from evband.report.card import model_card
 from evband.report.page import html_page
-from evband.report.words import of_ten, verdict
+from evband.report.words import kw, of_ten, percent, plain, verdict
 from evband.scores import evaluate
 from evband.trips import Trips
 
@@ -73,7 +74,7 @@ def test_the_first_picture_stands_before_any_script(page):
 
 def test_the_headline_is_the_coverage(page, chapter):
     text = "".join(read(page).text)
-    assert f"9 of 10 measured values should fall inside the band. {100 * chapter.scores['coverage']:.1f} % did." in text
+    assert f"9 of 10 measured values should fall inside the band. {percent(chapter.scores['coverage'])} did." in text
     assert "simulated" not in text
 
 
@@ -81,7 +82,7 @@ def test_every_score_is_explained(page, chapter):
     text = "".join(read(page).text)
     for label in ("Coverage", "RMSE", "CRPS", "Log score", "Interval score", "Calibration error", "Epistemic part"):
         assert label in text
-    assert f"{chapter.scores['crps_kw']:.2f} kW" in text
+    assert f"{chapter.scores['crps_kw']:.2f}\u00a0kW" in text
 
 
 def test_no_number_is_left_unformatted(page):
@@ -126,6 +127,18 @@ def test_one_trip_without_speed_or_motion_regimes_still_makes_a_page(chapter, tm
     assert "No driving here was braking, city, rural or motorway." in text
 
 
+@pytest.mark.parametrize("scored", [1, 2, 3])
+def test_a_few_scored_rows_still_make_a_page(chapter, scored):
+    trips = Trips([chapter.trips[0]])
+    bands = chapter.model.predict(trips)
+    bands = bands.rows(np.flatnonzero(bands.warmup)[-1] + 1 - 20 + np.arange(20 + scored))
+    few = replace(chapter, bands=bands, scores=evaluate(bands, trips), trips=trips)
+    assert few.scores["n"] == scored
+    page = html_page([few], "Few rows")
+    read(page)
+    assert ('class="hero"' in page) == (scored > 1)
+
+
 def test_quantile_bands_have_a_page_without_a_log_score(chapter, tmp_path):
     from evband.bands import QuantileSet
 
@@ -139,7 +152,7 @@ def test_quantile_bands_have_a_page_without_a_log_score(chapter, tmp_path):
 def test_much_driving_outside_training_is_said_on_the_first_screen(chapter):
     outside = replace(chapter.bands, outside=np.ones(len(chapter.bands), bool))
     text = "".join(read(html_page([replace(chapter, bands=outside)], "Drives")).text)
-    assert "100.0 % of the rows have an input outside the range it had in training" in text
+    assert f"{percent(1.0)} of the rows have an input outside the range it had in training" in text
 
 
 @pytest.mark.parametrize(
@@ -160,4 +173,28 @@ def test_a_level_in_words(level, words):
     ],
 )
 def test_the_verdict_follows_the_honest_interval(interval, says):
-    assert says in verdict(0.9, interval, 0.9)
+    coverage = 0.9 if interval is None else sum(interval) / 2
+    assert says in verdict(coverage, interval, 0.9, trips=10)
+
+
+def test_the_verdict_is_not_fooled_by_an_interval_cut_at_one():
+    assert "tell little" in verdict(0.958, [0.885, 1.0], 0.9, trips=10)
+
+
+def test_few_trips_promise_nothing_but_can_fail():
+    assert "tell little" in verdict(0.9, [0.88, 0.92], 0.9, trips=4)
+    assert "tell little" in verdict(1.0, [1.0, 1.0], 0.9, trips=2)
+    assert "too narrow" in verdict(0.5, [0.4, 0.6], 0.9, trips=2)
+
+
+def test_huge_numbers_are_short_and_units_stay_with_their_number():
+    assert plain(-4.7e26) == "−4.7e26"
+    assert kw(2.5e7) == "2.5e7\u00a0kW"
+    assert (percent(0.96), plain(-0.5), plain(None)) == ("96.0\u00a0%", "−0.500", "unknown")
+
+
+def test_the_card_says_stopped_early_only_when_epochs_were_left(chapter, monkeypatch):
+    model, epochs = chapter.model, chapter.model.settings_.epochs
+    for ran, early in ((epochs, False), (epochs - 1, True)):
+        monkeypatch.setitem(model.summary_, "epochs_run", ran)
+        assert ("stopped early" in dict(model_card(model))["Training"]) == early

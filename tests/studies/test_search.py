@@ -1,10 +1,13 @@
 """The search: the paper's space, resumed searches equal to uninterrupted ones, pruning, what it writes."""
 
 import tomllib
+from importlib import import_module
 
 import polars as pl
 import pytest
+from typer.testing import CliRunner
 
+from evband.cli import app
 from evband.errors import SettingsError
 from evband.studies import search as searching
 from evband.studies.cases import cut
@@ -67,7 +70,9 @@ def test_stopped_search_ends_where_an_unstopped_one_does(car, small, tmp_path, m
 def test_best_settings_can_be_fitted_with(car, small, tmp_path):
     trials = search(car, Plan(trials=2, sampler="tpe", **PLAN), tmp_path)
     best = tomllib.loads((tmp_path / "best.toml").read_text())
-    assert set(best) == {"preset", *PARAMETERS}
+    assert set(best) == {"preset", "features", "hz", *PARAMETERS}
+    assert (best["features"], best["hz"]) == ("motion", 1.0)
+    assert trials["epochs"].to_list() == [2, 2]
     assert best["epochs"] == 2
     assert trials["log_score"].is_finite().all()
     assert (tmp_path / "search.png").stat().st_size > 1000
@@ -89,6 +94,31 @@ def test_other_data_or_settings_want_another_folder(car, small, tmp_path):
         search(car, Plan(trials=1, seed=1, **PLAN), tmp_path)
 
 
-def test_unknown_sampler_is_an_error(car, tmp_path):
-    with pytest.raises(SettingsError, match="random or tpe"):
-        search(car, Plan(trials=1, sampler="grid", **PLAN), tmp_path)
+@pytest.mark.parametrize(
+    ("wrong", "match"),
+    [
+        ({"sampler": "grid"}, "random or tpe"),
+        ({"trials": 0}, "--trials 0"),
+        ({"max_epochs": 0}, "--max-epochs 0"),
+        ({"max_epochs": -1}, "--max-epochs -1"),
+        ({"members": 0}, "members is 0"),
+    ],
+)
+def test_impossible_plan_is_refused_before_it_is_stored(car, tmp_path, wrong, match):
+    with pytest.raises(SettingsError, match=match):
+        search(car, Plan(**(PLAN | wrong)), tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+
+
+def test_storage_that_is_no_database_is_an_error(car, tmp_path):
+    (tmp_path / "search.db").write_text("no database, but some text\n" * 100)
+    with pytest.raises(SettingsError, match="cannot be opened as a search"):
+        search(car, Plan(trials=1, **PLAN), tmp_path)
+
+
+def test_command_line_shows_small_rates(car, monkeypatch, tmp_path):
+    table = pl.DataFrame({"trial": [0], "log_score": [1.0], "rate": [1.234e-5]})
+    monkeypatch.setattr(searching, "search", lambda *_: table)
+    monkeypatch.setattr(import_module("evband.cli.study"), "_cases", lambda *_: [car])
+    done = CliRunner().invoke(app, ["study", "search", "--out", str(tmp_path)])
+    assert "1.2e-05" in done.output, done.output

@@ -1,5 +1,8 @@
 """Studies on tiny settings: the tables' shapes, continuing, tuning, training elsewhere, the command line."""
 
+import json
+from dataclasses import replace
+
 import polars as pl
 import pytest
 from typer.testing import CliRunner
@@ -7,10 +10,10 @@ from typer.testing import CliRunner
 from evband.cli import app
 from evband.errors import SettingsError
 from evband.scores import evaluate
-from evband.studies.cases import Case, check_names, cut, name_of, simulated, simulated_names
+from evband.studies.cases import Case, check_names, cut, file_name, name_of, simulated, simulated_names
 from evband.studies.compare import ablation, compare
 from evband.studies.remote import prepare_case, train_folder
-from evband.studies.results import Results
+from evband.studies.results import TABLE_2, Results, table
 from evband.studies.runs import KEY, Recipe, check_methods, run, tuned_dropout
 from tiny_car import drives
 
@@ -53,6 +56,29 @@ def test_names_of_logs():
     assert name_of("logs/*.csv") == ("logs", "logs/*.csv")
 
 
+def test_existing_path_with_equals_is_not_split(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "hive=1").mkdir()
+    (tmp_path / "hive=1" / "log.parquet").touch()
+    assert name_of("hive=1/log.parquet") == ("log", "hive=1/log.parquet")
+    assert name_of("hive=1/*.parquet") == ("hive=1", "hive=1/*.parquet")
+
+
+def test_any_name_can_name_a_file():
+    assert file_name("a/b-S1") == "a_b-S1"
+    long = [file_name("x," * 300 + end) for end in "ab"]
+    assert long[0] != long[1]
+    assert max(map(len, long)) < 200
+
+
+@pytest.mark.parametrize("hz", [0.0, -1.0, float("nan"), 101.0])
+def test_grid_outside_the_possible_is_an_error(hz):
+    with pytest.raises(SettingsError, match="above 0"):
+        simulated("sedan_1", hz=hz)
+    with pytest.raises(SettingsError, match="above 0"):
+        cut("car", drives(2, seconds=150), "motion", hz)
+
+
 def test_two_vehicles_of_one_name_are_an_error(car):
     with pytest.raises(SettingsError, match="Two logs are called 'car'"):
         check_names([car, car])
@@ -72,7 +98,7 @@ def test_compare_writes_the_papers_tables_and_continues(car, tmp_path):
         calibration.columns
     )
     assert accuracy["method"].to_list() == ["least-squares", "quantile-anchor", "t-anchor"]
-    assert {"table2.csv", "table3.csv", "accuracy.png", "calibration.png", "band-car-t-anchor-paper.png"} <= {
+    assert {"table2.csv", "table3.csv", "accuracy.png", "calibration.png", "band-car-t-anchor-paper-motion.png"} <= {
         p.name for p in tmp_path.iterdir()
     }
     assert not list(tmp_path.glob(".*.checkpoint"))
@@ -101,6 +127,50 @@ def test_seeds_are_averaged(car, tmp_path):
     runs = Results(tmp_path / "runs.csv", KEY).rows()
     assert accuracy["seeds"].to_list() == [2]
     assert accuracy["rmse_kw"][0] == pytest.approx(sum(r["rmse_kw"] for r in runs) / 2, abs=1e-5)
+
+
+def cell(**other):
+    about = {"vehicle": "2024", "method": "t-anchor", "preset": "paper", "prior": "fan_in", "prior_scale": "posterior"}
+    about |= {"features": "S1", "hz": 1.0, "members": 2, "epochs": 2, "batch": 16, "seed": 0, "data": "12e456789012"}
+    return about | {"dropout_asked": "", "rmse_kw": 1.0} | other
+
+
+def test_unlike_runs_are_lines_of_their_own(tmp_path):
+    results = Results(tmp_path / "runs.csv", KEY)
+    for row in (cell(), cell(seed=1, rmse_kw=2.0), cell(epochs=20, rmse_kw=5.0), cell(vehicle="2025", data="1")):
+        results.add(row)
+    shaped = table(results.rows(), TABLE_2, KEY)
+    assert shaped.select("vehicle", "epochs", "rmse_kw", "seeds").rows() == [
+        ("2024", 2, 1.5, 2), ("2024", 20, 5.0, 1), ("2025", 2, 1.0, 1),
+    ]  # fmt: skip
+    assert not {"data", "hz", "members"} & set(shaped.columns)
+    assert results.rows()[0]["data"] == "12e456789012"
+
+
+def test_kept_result_is_found_on_a_fractional_grid(tmp_path):
+    results = Results(tmp_path / "runs.csv", KEY)
+    results.add(cell(hz=1 / 3))
+    assert results.has(cell(hz=1 / 3))
+    assert not results.has(cell(hz=0.334))
+    assert not results.has(cell(hz=1 / 3, seed=1))
+
+
+def test_results_without_a_key_column_are_an_error_unless_it_is_a_later_one(tmp_path):
+    path = tmp_path / "runs.csv"
+    results = Results(path, KEY)
+    results.add(cell())
+    whole = pl.read_csv(path, infer_schema=False)
+    whole.drop("dropout_asked").write_csv(path)
+    assert results.has(cell())
+    assert not results.has(cell(dropout_asked="tuned"))
+    whole.drop("epochs").write_csv(path)
+    with pytest.raises(SettingsError, match="no column epochs"):
+        results.rows()
+
+
+def test_dropout_rate_tells_cells_apart(car):
+    asked = [Recipe(m, dropout=d).cell(car)["dropout_asked"] for m in ("t-anchor", "t-dropout") for d in (None, 0.5)]
+    assert asked == ["", "", "tuned", "0.5"]
 
 
 def test_interrupted_fit_goes_on(car, tmp_path):
@@ -137,6 +207,17 @@ def test_ablation_gives_a_line_a_feature_set(tmp_path):
     assert table["channels"].to_list()[0] == "speed_kmh acceleration_ms2"
     assert (tmp_path / "features.png").stat().st_size > 1000
     assert pl.read_csv(tmp_path / "table1.csv").height == 2
+    assert sorted(p.name for p in tmp_path.glob("band-*")) == [
+        "band-car-t-anchor-paper-motion.png", "band-car-t-anchor-paper-speed_kmh+motor_torque_nm.png",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("sets", "match"), [([], "names no feature set"), (["S9"], "S9: it is no known set or channel")]
+)
+def test_unknown_feature_set_is_an_error(car, tmp_path, sets, match):
+    with pytest.raises(SettingsError, match=match):
+        ablation([car], sets, [Recipe("t-anchor", **QUICK)], tmp_path)
 
 
 def test_weights_trained_elsewhere_give_the_same_scores(car, tmp_path):
@@ -149,6 +230,24 @@ def test_weights_trained_elsewhere_give_the_same_scores(car, tmp_path):
     there, _ = run(car, recipe, trained=tmp_path / "jobs")
     here, _ = run(car, recipe)
     assert there["rmse_kw"] == pytest.approx(here["rmse_kw"], rel=1e-6)
+
+
+def test_weights_of_other_settings_are_refused(car, tmp_path):
+    recipe = Recipe("t-anchor", preset="paper", members=1, epochs=1, device="cpu")
+    path = prepare_case(car, recipe, tmp_path)
+    description = path.with_suffix(".json")
+    saved = json.loads(description.read_text())
+    description.write_text(json.dumps({k: v for k, v in saved.items() if k != "trip_effect"}))
+    assert len(train_folder(tmp_path, "cpu")) == 1
+    run(car, recipe, trained=tmp_path)
+    for other in (replace(car, features="speed_kmh"), replace(car, hz=2.0)):
+        with pytest.raises(SettingsError, match="no such weights"):
+            run(other, recipe, trained=tmp_path)
+    description.write_text(json.dumps(saved | {"features": "S1", "rate": 0.5}))
+    with pytest.raises(SettingsError, match=r"features S1 \(now motion\), rate 0.5"):
+        run(car, recipe, trained=tmp_path)
+    prepare_case(car, recipe, tmp_path)
+    assert not list(tmp_path.glob("*.theta.npz"))
 
 
 def test_dropout_cannot_be_tuned_before_training(car, tmp_path):
@@ -168,16 +267,16 @@ def test_damaged_results_are_an_error(tmp_path):
         Results(path, ("a",)).rows()
 
 
-def test_command_line_on_a_log(tmp_path, monkeypatch):
-    frame = cut("x", drives(2, seconds=150), "motion", 1.0).train.to_polars().drop("segment")
+def test_command_line_on_a_log(tmp_path):
     log = tmp_path / "log.csv"
-    pl.concat([frame.with_columns(trip_id=pl.lit(n)) for n in "abc"]).write_csv(log)
+    cut("x", drives(4, seconds=200), "motion", 1.0).train.to_polars().drop("segment").write_csv(log)
     quick = ["--members", "1", "--epochs", "1", "--device", "cpu", "--features", "motion"]
     done = CliRunner().invoke(
-        app, ["study", "compare", "--logs", f"car={log}", "--methods", "t-anchor", "--out", str(tmp_path / "s"), *quick]
+        app, ["study", "compare", "--logs", f"a/b={log}", "--methods", "t-anchor", "--out", str(tmp_path / "s"), *quick]
     )
     assert done.exit_code == 0, done.output
     assert (tmp_path / "s" / "table3.csv").exists()
+    assert (tmp_path / "s" / "band-a_b-t-anchor-paper-motion.png").exists()
     missing = CliRunner().invoke(app, ["study", "compare", "--logs", str(log)])
     assert "--out DIR" in str(missing.exception)
 

@@ -137,6 +137,8 @@ def search(
     device: Where = Device.AUTO,
 ) -> None:
     """The paper's random search over depth, width, prior variance, epochs, rate and optimiser; stop and go on at will."""
+    import polars as pl
+
     from evband.errors import SettingsError
     from evband.studies.search import Plan
     from evband.studies.search import search as run
@@ -147,7 +149,8 @@ def search(
     plan = Plan(trials, sampler, members, max_epochs, seed, str(device))
     with reporting("trial") as report:
         table = run(cases[0], plan, out, report, _say)
-    _show(table.sort("log_score").head(5), f"{out / 'trials.csv'}: the best of {len(table)} trials")
+    rate = pl.col("rate").map_elements("{:.2g}".format, return_dtype=pl.String)
+    _show(table.sort("log_score").head(5).with_columns(rate), f"{out / 'trials.csv'}: the best of {len(table)} trials")
     print(f"{out / 'best.toml'}: settings for evband fit --config")
 
 
@@ -159,11 +162,13 @@ def _cases(
     from evband.studies import cases
 
     found = []
-    if vehicles or not logs:
-        found += [cases.simulated(name, features, hz, trips) for name in cases.simulated_names(vehicles or "all")]
+    if vehicles is not None or not logs:
+        names = cases.simulated_names("all" if vehicles is None else vehicles)
+        found += [cases.simulated(name, features, hz, trips) for name in names]
     for log in logs or ():
         name, pattern = cases.name_of(log)
-        found.append(cases.cut(name, read_logs([pattern]), features or "auto", hz or cases.ROAD_HZ))
+        wanted, grid = "auto" if features is None else features, cases.ROAD_HZ if hz is None else hz
+        found.append(cases.cut(name, read_logs([pattern]), wanted, grid))
     cases.check_names(found)
     return found
 

@@ -25,14 +25,15 @@ def model_card(model: PowerModel) -> list[tuple[str, str]]:
     """(what, answer) of the facts one asks about a model before trusting it."""
     facts, settings = card(model), model.settings_
     head, kind = METHODS[settings.method]
-    trained, stopped = facts["trained_on"], ", stopped early on trips left out" if settings.early_stop else ""
+    trained, ran = facts["trained_on"], facts["epochs_run"]
+    stopped = ", stopped early on trips left out" if settings.early_stop and ran and ran < settings.epochs else ""
     lines = [
         ("Method", f"{facts['method']}: {facts['members']} members, {MEMBERS[kind]}"),
         ("Each member", f"LSTM of {settings.layers} × {settings.hidden}, giving {HEADS[head]} at every step"),
         ("Inputs", ", ".join(facts["inputs"])),
         ("Grid", f"a row every {1 / facts['grid_hz']:g} s, the mean over that time"),
         ("Trained on", f"{trained['trips']} trips, {trained['hours']:.1f} h, {count(trained['rows'])} rows"),
-        ("Training", f"{facts['epochs_run']} epochs{stopped}; seed {settings.seed}"),
+        ("Training", f"{ran} epochs{stopped}; seed {settings.seed}"),
         ("Calibration", facts["calibration"]),
         ("Road load", _road(facts["road_load_terms"])),
     ]

@@ -31,7 +31,8 @@ class Moment:
 
     row: int
     trip_id: str
-    time_s: float
+    time_s: float  # of the log's clock
+    since_s: float  # since the trip's first row
     beyond_kw: float  # distance to the nearer end of the band
 
 
@@ -123,10 +124,10 @@ class Chapter:
         return np.concatenate([[False], same & (np.diff(self.rows.time_s) < 1.5 * self.step_s)])
 
     def typical_stretch(self, seconds: float) -> slice:
-        """A stretch of about `seconds` for the first picture: lively, its band easy to see, and covered as often as all rows are.
+        """A stretch of about `seconds` for the first picture: lively, its band easy to see, as wide and covered as often as over all rows.
 
         The largest mean band width over height of the picture (a quarter is enough), less a penalty for each per cent by which its coverage differs
-        from that of all rows, so that the picture flatters no model; power varies at least half as much as it does overall.
+        from that of all rows and by which its mean band width does, so that the picture flatters no model; power varies at least half as much as it does overall.
         The longest unbroken stretch where none is that long.
         """
         length = max(2, round(seconds / self.step_s))
@@ -150,8 +151,10 @@ class Chapter:
         missing = over(self.missed.astype(float)) / length
         overall = float(self.missed[self.scored].mean())
         lively = np.minimum(spread / (float(np.std(y[self.scored])) or 1.0), 0.5)
-        visible = np.minimum(over(upper - lower) / length / np.maximum(height, 1e-9), 0.25)
-        merit = visible + lively - 5.0 * np.abs(missing - overall)
+        width = over(upper - lower) / length
+        visible = np.minimum(width / np.maximum(height, 1e-9), 0.25)
+        wider = np.abs(width / (float((upper - lower)[self.scored].mean()) or 1.0) - 1.0)
+        merit = visible + lively - wider - 5.0 * np.abs(missing - overall)
         gaps = (~self.unbroken).astype(float)
         gaps_inside = over(gaps) - gaps[: len(merit)]  # the first row of a stretch may follow a gap
         whole = (over((~self.scored).astype(float)) < 0.5) & (gaps_inside < 0.5)
@@ -171,6 +174,8 @@ class Chapter:
     @cached_property
     def autocorrelation(self) -> tuple[Array, Array]:
         """(lags in s, correlation of the error with itself so much later), up to two minutes, over unbroken stretches.
+
+        Empty where the error does not vary, as in a single row.
 
         r_k = sum e_t e_(t+k) / sqrt(sum e_t^2 sum e_(t+k)^2) over pairs k rows apart, after the mean error is taken off.
         """
@@ -205,5 +210,6 @@ class Chapter:
                 break
             trip_id, time_s = str(self.rows.trip_id[row]), float(self.rows.time_s[row])
             if all(m.trip_id != trip_id or abs(m.time_s - time_s) >= APART_S for m in moments):
-                moments.append(Moment(int(row), trip_id, time_s, float(beyond[row])))
+                first = self.rows.time_s[np.argmax(self.rows.trip_id == trip_id)]
+                moments.append(Moment(int(row), trip_id, time_s, time_s - float(first), float(beyond[row])))
         return moments

@@ -29,7 +29,7 @@ def stretch_picture(chapter: Chapter, rows: slice, width: int, height: int, css:
     chart.line(time, chapter.rows.mean[rows], "mean")
     chart.dots(time[~missed], y[~missed], "inside", 1.7)
     chart.dots(time[missed], y[missed], "miss", 3.0)
-    _annotate(chart, time, lower, upper, y, missed, chapter.rows.outside[rows])
+    _annotate(chart, time, lower, upper, y, missed, chapter.rows.outside[rows], chapter.scores["width_kw"])
     return chart.svg(f"{chapter.word.capitalize()} battery power of a short drive, with the band around its mean", css)
 
 
@@ -49,22 +49,27 @@ def _annotate(
     y: Array,
     missed: NDArray[np.bool_],
     outside: NDArray[np.bool_],
+    usual: float,
 ) -> None:
-    """Say at the top, with a line down to it, where the band is wide, where it is narrow, and what a miss is."""
+    """Say at the top, with a line down to it, where the band is wide, where it is narrow, and what a miss is.
+
+    Wide and narrow are against the usual width over all rows.
+    """
     width = upper - lower
     beyond = np.where(missed, np.maximum(lower - y, y - upper), -np.inf)
-    widest, narrowest = width.max(), width.min()
+    widest = width.max()
+    narrow = width < min(NARROW * widest, usual)
     unlike = ", unlike training" if outside[np.argmax(width)] else ""
     wanted = [
-        (np.where(width == widest, 1.0, -np.inf), upper, f"wide: {widest:.1f} kW{unlike}"),
+        (np.where((width == widest) & (widest > usual), 1.0, -np.inf), upper, f"wide: {widest:.1f} kW{unlike}"),
         (beyond, y, "a miss"),
-        (-width if narrowest < NARROW * widest else np.full(len(y), -np.inf), upper, "narrow: {:.1f} kW"),
+        (np.where(narrow, -width, -np.inf), upper, "narrow: {:.1f} kW"),
     ]
     at = chart.px(time)
     taken: list[tuple[float, float]] = []  # where, and half how wide
     for merit, foot, text in wanted:
         half = NOTE_PX * len(text) / 2
-        free = (at > chart.left + half - 20) & (at < chart.right - half + 20)
+        free = (at > chart.left + half - 20) & (at + half <= chart.width)
         for other, other_half in taken:
             free &= np.abs(at - other) > half + other_half + 12
         merit = np.where(free, merit, -np.inf)
@@ -140,7 +145,8 @@ def pit_histogram(chapter: Chapter, bins: int = 20) -> str:
 def autocorrelation(chapter: Chapter) -> str:
     """How alike the error is to itself some seconds later."""
     lags, r = chapter.autocorrelation
-    chart = Chart(*SMALL, (0.0, max(float(lags[-1]), chapter.step_s)), (min(-0.2, float(r.min()) - 0.05), 1.0))
+    longest, lowest = (float(lags[-1]), float(r.min())) if len(r) else (0.0, 0.0)
+    chart = Chart(*SMALL, (0.0, max(longest, chapter.step_s)), (min(-0.2, lowest - 0.05), 1.0))
     chart.y_axis("correlation of the error")
     chart.x_axis("seconds later")
     chart.line(np.array(chart.x), np.zeros(2), "ideal")

@@ -87,7 +87,7 @@
     const kw = (v) => v.toFixed(2).replace("-", "−");
     const told = pick.map((i) => (i < 0 ? "" : `${clock(trip.time[i])}<br>${head.word} ${Number.isNaN(power[i]) ? "unknown" : kw(power[i]) + " kW"}` +
       `<br>mean ${kw(mean[i])} kW<br>band ${kw(lower[i])} to ${kw(upper[i])} kW`));
-    const missed = all && !head.thinned ? pick.filter((i) => i >= 0 && (power[i] < lower[i] || power[i] > upper[i])) : [];
+    const missed = rows.filter((i) => power[i] < lower[i] || power[i] > upper[i]);
     const fast = speed.some((v) => !Number.isNaN(v));
     const shades = [
       [of((i) => lower[i]), of((i) => upper[i]), "--band-model"],
@@ -97,7 +97,7 @@
       ...shades,
       line(of((i) => mean[i]), { line: { width: 1.8, color: colour("--blue") }, hoverinfo: "text", text: told }),
       line(of((i) => power[i]), { line: { width: 1.1, color: colour("--dot") } }),
-      { x: missed.map((i) => trip.time[i]), y: missed.map((i) => power[i]), type: "scatter", mode: "markers", hoverinfo: "skip", marker: { size: 6, color: colour("--miss") } },
+      { x: missed.map((i) => trip.time[i]), y: missed.map((i) => power[i]), type: "scatter", mode: "markers", hoverinfo: "skip", marker: { size: all ? 6 : 3.5, color: colour("--miss") } },
       ...(fast ? [line(of((i) => speed[i]), { yaxis: "y2", line: { width: 1.2, color: colour("--soft") }, hoverinfo: "text", text: pick.map((i) => (i < 0 ? "" : `${speed[i].toFixed(0)} km/h`)) })] : []),
     ];
   };

@@ -72,17 +72,23 @@ def _first_screen(chapters: Sequence[Chapter], title: str) -> str:
     coverage = hits / sum(c.scores["n"] for c in chapters)
     badge = '<span class="badge">simulated data, nothing here was measured</span>' if first.simulated else ""
     stretch = first.typical_stretch(STRETCH_ROWS * first.step_s)
-    short = slice(stretch.start, stretch.start + (stretch.stop - stretch.start) * 2 // 5)
-    inside = 1 - float(first.missed[stretch].mean())
-    narrow = ' <span class="for-narrow">Its first part is shown.</span>'
     tiles = _tiles(first) + _notice(first) if len(chapters) == 1 else ""
     return (
         f'<header><p class="eyebrow">{text(title)}{badge}</p>'
         f"<h1>{words.of_ten(level)} {word} values should fall inside the band. <em>{percent(coverage)} did.</em></h1>"
         f'<p class="intro">{_intro(first)}</p></header>'
-        f'<figure class="hero">{figures.stretch_picture(first, stretch, 1080, 330, "for-wide")}'
-        f"{figures.stretch_picture(first, short, 360, 280, 'for-narrow')}{sections.legend(word)}"
-        f"<figcaption>{_caption(first, stretch, inside)}{narrow}</figcaption></figure>{tiles}"
+        f"{_hero(first, stretch) if stretch.stop - stretch.start > 1 else ''}{tiles}"
+    )
+
+
+def _hero(chapter: Chapter, stretch: slice) -> str:
+    """A short drive of at least two rows, its first part on narrow screens."""
+    short = slice(stretch.start, stretch.start + max(2, (stretch.stop - stretch.start) * 2 // 5))
+    narrow = ' <span class="for-narrow">Its first part is shown.</span>'
+    return (
+        f'<figure class="hero">{figures.stretch_picture(chapter, stretch, 1080, 330, "for-wide")}'
+        f"{figures.stretch_picture(chapter, short, 360, 280, 'for-narrow')}{sections.legend(chapter.word)}"
+        f"<figcaption>{_caption(chapter, stretch)}{narrow}</figcaption></figure>"
     )
 
 
@@ -91,7 +97,7 @@ def _intro(chapter: Chapter) -> str:
     return text(
         "From how the car moves, the model says what its battery gives or takes: a mean, and a band that says how sure it is, narrow "
         "where power follows from the motion and wide where it does not. "
-        f"A {100 * chapter.level:g} % band promises to hold {words.of_ten(chapter.level)} values; {_rest(chapter.level)} should lie "
+        f"A {words.asked(chapter.level)} band promises to hold {words.of_ten(chapter.level)} values; {_rest(chapter.level)} should lie "
         "outside, or it would be too wide."
     )
 
@@ -101,12 +107,14 @@ def _rest(level: float) -> str:
     return f"{int(whole) - int(float(part))}{of}{whole}" if part.isdigit() else f"{100 * (1 - level):.3g}{of}{whole}"
 
 
-def _caption(chapter: Chapter, stretch: slice, inside: float) -> str:
+def _caption(chapter: Chapter, stretch: slice) -> str:
+    lower, upper = chapter.interval
+    inside, width = 1 - float(chapter.missed[stretch].mean()), float((upper - lower)[stretch].mean())
     seconds = (stretch.stop - stretch.start) * chapter.step_s
     driver = f" of {chapter.name}" if chapter.name else ""
     return text(
-        f"{seconds:.0f} seconds{driver} from trip {chapter.rows.trip_id[stretch.start]}, {percent(inside)} of values inside: lively driving, "
-        "picked so that the band holds about as often as over all the trips."
+        f"{seconds:.0f} seconds{driver} from trip {chapter.rows.trip_id[stretch.start]}, {percent(inside)} of values inside, mean width {kw(width)}: "
+        "lively driving, picked so that the band holds about as often, and is about as wide, as over all the trips."
     )
 
 
@@ -116,9 +124,9 @@ def _tiles(chapter: Chapter) -> str:
     doubt = s["epistemic_kw"] ** 2 / variance if variance else 0.0
     honest = s["coverage_trips"]
     tiles = (
-        (percent(s["coverage"]), f"inside the {100 * level:g} % band", words.verdict(s["coverage"], honest, level)),
+        (percent(s["coverage"]), f"inside the {words.asked(level)} band", words.verdict(s["coverage"], honest, level, s["trips"])),
         (kw(s["width_kw"]), "mean width of the band", "From its lower to its upper end. Narrower is better, at equal coverage."),
-        (kw(s["mae_kw"]), "typical miss of the mean", f"Mean distance to {chapter.word} power (MAE); RMSE is {kw(s['rmse_kw'])}, R² {words.plain(s['r2']) if s['r2'] is not None else 'unknown'}."),
+        (kw(s["mae_kw"]), "typical miss of the mean", f"Mean distance to {chapter.word} power (MAE); RMSE is {kw(s['rmse_kw'])}, R² {words.plain(s['r2'])}."),
         (percent(doubt), "of the variance is doubt", "What the model does not know (its members disagree). The rest is scatter in the data itself."),
     )  # fmt: skip
     return (
@@ -149,7 +157,7 @@ def _notice(chapter: Chapter) -> str:
 
 def _headline(chapter: Chapter) -> str:
     s = chapter.scores
-    return f"{percent(s['coverage'])} of {count(s['n'])} values fell inside. {words.verdict(s['coverage'], s['coverage_trips'], chapter.level)}"
+    return f"{percent(s['coverage'])} of {count(s['n'])} values fell inside. {words.verdict(s['coverage'], s['coverage_trips'], chapter.level, s['trips'])}"
 
 
 def _overview(chapters: Sequence[Chapter]) -> str:
@@ -161,7 +169,7 @@ def _overview(chapters: Sequence[Chapter]) -> str:
         rows.append((link, strip, percent(s["coverage"]), kw(s["width_kw"]), kw(s["mae_kw"]), kw(s["crps_kw"]), words.plain(s["r2"]), s["trips"]))  # fmt: skip
     head = ("vehicle", "coverage", "", "width", "MAE", "CRPS", "R²", "trips")
     lead = (
-        f"One model each, scored on trips that it never saw. The upright mark is the {100 * chapters[0].level:g} % asked for, the dot what came, "
+        f"One model each, scored on trips that it never saw. The upright mark is the {words.asked(chapters[0].level)} asked for, the dot what came, "
         "the line its honest 95 % interval over trips: long, because the trips are few. Width is that of the band, MAE the typical "
         "miss of the mean, CRPS judges mean and band together (both in kW, lower is better)."
     )

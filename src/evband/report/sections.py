@@ -14,7 +14,7 @@ from evband.report import figures, timeline, words
 from evband.report.card import model_card
 from evband.report.chapter import Chapter
 from evband.report.html import Html, figure, fold, section, table, text
-from evband.report.words import count, kw, minus, percent
+from evband.report.words import count, kw, percent
 
 SHOWN_TRIPS = 50
 
@@ -46,7 +46,7 @@ def drive(chapter: Chapter, number: int) -> Html:
         f'{legend(chapter.word)}<script type="application/json">{timeline.pack(chapter)}</script></div>'
     )
     lead = Html(
-        f"{text(chapter.word.capitalize())} power, the mean and the {100 * chapter.level:g} % band. Zoom with the buttons, or drag a mouse "
+        f"{text(chapter.word.capitalize())} power, the mean and the {words.asked(chapter.level)} band. Zoom with the buttons, or drag a mouse "
         "across the chart; a double-click shows the whole trip. Blue is the scatter that the data itself has, the amber "
         "rim what the members' disagreement adds to it."
     )
@@ -56,11 +56,12 @@ def drive(chapter: Chapter, number: int) -> Html:
 def honesty(chapter: Chapter, number: int) -> Html:
     """Scatter, calibration curve, PIT and autocorrelation."""
     s, word = chapter.scores, chapter.word
-    memory = chapter.memory_s
-    reach = float(chapter.autocorrelation[0][-1])
-    lasting = (
-        f"falls under 0.37 within {memory:.3g} s" if memory is not None else f"is still above 0.37 after {reach:.0f} s"
-    )
+    memory, lags = chapter.memory_s, chapter.autocorrelation[0]
+    lasting = "is unknown, for too few rows"
+    if len(lags):
+        lasting = f"is still above 0.37 after {lags[-1]:.0f} s"
+    if memory is not None:
+        lasting = f"falls under 0.37 within {memory:.3g} s"
     gap = 100 * s["calibration_error"]
     pictures = [
         figure(
@@ -73,7 +74,7 @@ def honesty(chapter: Chapter, number: int) -> Html:
             figures.calibration_curve(chapter),
             "Right at every level?",
             f"For each band from 0 to 100 %: how many values were inside. Under the diagonal bands are too narrow, above it too "
-            f"wide. The dot is the {100 * chapter.level:g} % band; from 5 to 95 % the share below is off by {gap:.1f} points on average.",
+            f"wide. The dot is the {words.asked(chapter.level)} band; from 5 to 95 % the share below is off by {gap:.1f} points on average.",
         ),
         figure(
             figures.pit_histogram(chapter),
@@ -101,7 +102,7 @@ def by_regime(chapter: Chapter, number: int) -> Html:
     note = f" No driving here was {_listed(absent)}." if absent and s["by_regime"] else ""
     lead = (
         "A band can be right on average and wrong when braking. Regimes come from speed and acceleration, never from power. "
-        f"The line is the honest 95 % interval, the upright mark the {100 * chapter.level:g} % asked for.{note}"
+        f"The line is the honest 95 % interval, the upright mark the {words.asked(chapter.level)} asked for.{note}"
     )
     rows = (_score_row(Html(f"<b>{text(name)}</b> <small>{text(what)}</small>"), part) for name, what, part in parts)
     head = ("regime", "coverage", "", "width", "RMSE", "rows")
@@ -136,14 +137,14 @@ def worst(chapter: Chapter, number: int) -> Html:
     for m in chapter.worst_moments():
         button = Html(
             f'<button type="button" class="jump" data-chapter="{number}" data-trip="{order[m.trip_id]}" data-time="{m.time_s!r}">'
-            f"{_clock(m.time_s)}</button>"
+            f"{_clock(m.since_s)}</button>"
         )
         speed = "" if chapter.rows.speed_kmh is None else f"{chapter.rows.speed_kmh[m.row]:.0f} km/h"
         regime = "" if chapter.regime is None else str(chapter.regime[m.row])
         rows.append(
             (
                 button, m.trip_id, kw(m.beyond_kw), kw(chapter.power[m.row]),
-                minus(f"{lower[m.row]:.2f} to {upper[m.row]:.2f}") + " kW", f"{regime}, {speed}" if speed else regime,
+                f"{words.rounded(lower[m.row], 2)} to {kw(upper[m.row])}", f"{regime}, {speed}" if speed else regime,
                 _outside(chapter, m.row),
             )
         )  # fmt: skip
@@ -151,7 +152,7 @@ def worst(chapter: Chapter, number: int) -> Html:
         return section("Worst moments", "Every value lay inside its band.", "", f"worst-{number}")
     lead = "Where power was farthest outside the band. Look at these first: a glitch in the log, or something the model does not know?"
     head = ("at", "trip", "beyond band", f"{chapter.word} power", "band", "driving", "input outside training")
-    return section("Worst moments", lead, table(head, rows, (2, 3, 4), (1, 5, 6)), f"worst-{number}")
+    return section("Worst moments", lead, table(head, rows, (2, 3, 4), (1, 3, 5, 6)), f"worst-{number}")
 
 
 def _outside(chapter: Chapter, row: int) -> str:
@@ -162,7 +163,7 @@ def _outside(chapter: Chapter, row: int) -> str:
 
 
 def all_scores(chapter: Chapter, number: int, opened: bool) -> Html:
-    level, s = f"{100 * chapter.level:g} %", chapter.scores
+    level, s = f"{words.asked(chapter.level)}", chapter.scores
     rows = [
         f"<dt>{text(label)}</dt><dd class=num>{text(form(s[key]))}</dd><dd>{text(sentence.format(word=chapter.word, level=level))}</dd>"
         for key, label, form, sentence in words.SCORES
@@ -235,8 +236,8 @@ def _km(distance: float) -> str:
 
 
 def _clock(seconds: float) -> str:
-    """h:mm:ss since the trip's clock began."""
-    whole_s = int(np.floor(seconds))
+    """h:mm:ss, rounded as the zoomable chart does."""
+    whole_s = int(np.floor(seconds + 0.5))
     return f"{whole_s // 3600}:{whole_s // 60 % 60:02d}:{whole_s % 60:02d}"
 
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
 Format = Callable[[Any], str]
+
+NBSP = "\u00a0"  # keeps a number and its unit on one line
+HUGE = 1e6
 
 
 def minus(text: str) -> str:
@@ -14,16 +18,26 @@ def minus(text: str) -> str:
     return text.replace("-", "−")
 
 
+def rounded(value: float, digits: int) -> str:
+    """So many digits after the point; beyond a million in scientific notation, such as 4.7e26."""
+    return minus(f"{value:.{digits}f}" if abs(value) < HUGE else re.sub(r"e\+0*", "e", f"{value:.1e}"))
+
+
 def kw(value: float) -> str:
-    return minus(f"{value:.2f}") + " kW"
+    return rounded(value, 2) + NBSP + "kW"
 
 
 def percent(value: float) -> str:
-    return minus(f"{100 * value:.1f}") + " %"
+    return rounded(100 * value, 1) + NBSP + "%"
 
 
-def plain(value: float) -> str:
-    return minus(f"{value:.3f}")
+def plain(value: float | None) -> str:
+    return "unknown" if value is None else rounded(value, 3)
+
+
+def asked(level: float) -> str:
+    """The share that a band promises, such as 90 %."""
+    return f"{100 * level:g}{NBSP}%"
 
 
 def count(value: float) -> str:
@@ -32,7 +46,7 @@ def count(value: float) -> str:
 
 def span(interval: list[float]) -> str:
     """An interval of shares, such as 88.1 to 92.3 %."""
-    return f"{100 * interval[0]:.1f} to {100 * interval[1]:.1f} %"
+    return f"{100 * interval[0]:.1f} to {100 * interval[1]:.1f}{NBSP}%"
 
 
 def of_ten(level: float) -> str:
@@ -72,17 +86,24 @@ REGIMES = {
 }
 
 TELLING = 0.12  # an honest interval wider than this says little
+FEW = 5  # with fewer trips nothing is promised
 
 
-def verdict(coverage: float, interval: list[float] | None, level: float) -> str:
-    """Whether the band keeps its promise, judged by the honest interval."""
+def verdict(coverage: float, interval: list[float] | None, level: float, trips: int) -> str:
+    """Whether the band keeps its promise, judged by the honest interval over so many trips.
+
+    An interval around the coverage is cut at 0 and 1, so it counts as twice its longer arm.
+    """
     if interval is None:
         return "There is too little driving here to say how sure that share is."
     low, high = interval
+    wide = 2 * max(coverage - low, high - coverage)
     if high < level:
-        return f"The band is too narrow here: on more trips like these, coverage would lie in {span(interval)}, short of {100 * level:g} %."
+        return f"The band is too narrow here: on more trips like these, coverage would lie in {span(interval)}, short of {asked(level)}."
+    if trips < FEW:
+        return f"Fewer than {FEW} trips tell little: on others coverage may well be different."
     if low > level:
-        return f"The band is wider than it need be here: on more trips like these, coverage would lie in {span(interval)}, above {100 * level:g} %."
-    if high - low > TELLING:
-        return f"Nothing speaks against {100 * level:g} %, but these trips tell little: on more of them coverage could be anywhere in {span(interval)}."
-    return f"The band keeps its promise: on more trips like these, coverage would lie in {span(interval)}, and {100 * level:g} % is in there."
+        return f"The band is wider than it need be here: on more trips like these, coverage would lie in {span(interval)}, above {asked(level)}."
+    if wide > TELLING:
+        return f"Nothing speaks against {asked(level)}, but these trips tell little: on more of them coverage could be anywhere in {span(interval)}."
+    return f"The band keeps its promise: on more trips like these, coverage would lie in {span(interval)}, and {asked(level)} is in there."

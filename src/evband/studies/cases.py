@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from glob import glob
 from pathlib import Path
 
 from evband.errors import SettingsError
@@ -15,6 +17,7 @@ PAPER_FEATURES = {
     "highway": "torque"
 }  # the road drive's speed, acceleration and torque; the bench's best set, S1, else
 TEST_SHARE = 0.3
+LONGEST_NAME = 150  # characters of a file's name
 
 
 @dataclass(frozen=True)
@@ -34,12 +37,28 @@ class Case:
         return hashlib.sha256(" ".join(prints).encode()).hexdigest()[:12]
 
 
+def file_name(text: str) -> str:
+    """Text as (a part of) a file's name; a long one is cut and ends in its hash."""
+    plain = re.sub(r"[^\w.+-]", "_", text.replace(",", "+"))
+    return (
+        plain
+        if len(plain) <= LONGEST_NAME
+        else f"{plain[:LONGEST_NAME]}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
+    )
+
+
+def check_hz(hz: float) -> None:
+    if not 0 < hz <= 100:
+        raise SettingsError(f"--hz {hz:g}: choose a grid above 0 and up to 100 rows a second.")
+
+
 def cut(name: str, trips: Trips, features: str, hz: float, test: float = TEST_SHARE, seed: int = 0) -> Case:
     """Whole trips to either side; a single run is cut once in time, with a gap.
 
     The paper tests on 30 % of the samples of one run and does not say which. Samples drawn at random would have
     training samples a tenth of a second to their left and right, so the last 30 % of the run are taken instead.
     """
+    check_hz(hz)
     train, held = trips.split(test=test, seed=seed)
     return Case(name, train.on_grid(hz), held.on_grid(hz), features, hz)
 
@@ -50,9 +69,10 @@ def simulated(
     """One of the simulated vehicles: the first HWFET run, or the highway drive, unless more trips are asked for."""
     from evband.simulation import simulate
 
-    grid = hz or (ROAD_HZ if name == "highway" else DYNO_HZ)
+    grid = (ROAD_HZ if name == "highway" else DYNO_HZ) if hz is None else hz
+    check_hz(grid)
     drives = simulate(name, hz=grid, trips=trips)
-    return cut(name, drives, features or PAPER_FEATURES.get(name, "S1"), grid, test)
+    return cut(name, drives, PAPER_FEATURES.get(name, "S1") if features is None else features, grid, test)
 
 
 def simulated_names(text: str) -> list[str]:
@@ -69,9 +89,9 @@ def simulated_names(text: str) -> list[str]:
 
 
 def name_of(log: str) -> tuple[str, str]:
-    """`car=logs/*.csv` as (car, logs/*.csv); without a name, the file's own."""
+    """`car=logs/*.csv` as (car, logs/*.csv); without a name, the file's own. A log whose path has a = is no name."""
     name, equals, pattern = log.partition("=")
-    if equals:
+    if equals and not glob(log):
         return name, pattern
     stem = Path(log).stem
     return (stem if "*" not in stem and "?" not in stem else Path(log).parent.name or "log"), log

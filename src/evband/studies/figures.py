@@ -11,6 +11,8 @@ import polars as pl
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
+from evband.studies.runs import KEY
+
 if TYPE_CHECKING:
     from evband.bands import Bands
 
@@ -114,13 +116,17 @@ def _bars(axis: Any, table: pl.DataFrame, column: str, by: str) -> None:
 
 
 def _groups(table: pl.DataFrame, by: str) -> list[tuple[str, pl.DataFrame]]:
-    """Lines of each method (or feature set), preset and prior, named by what differs."""
-    told = [c for c in ("preset", "prior") if table[c].n_unique() > 1]
+    """Lines of each method (or feature set) and the settings in the table, named by what differs."""
+    told = [c for c in KEY if c in table.columns and c not in (by, "vehicle") and table[c].n_unique() > 1]
     groups = []
-    for values, part in table.group_by([by, "preset", "prior"], maintain_order=True):
-        more = ", ".join(str(v) for c, v in zip(("preset", "prior"), values[1:], strict=True) if c in told)
+    for values, part in table.group_by([by, *told], maintain_order=True):
+        more = ", ".join(_setting(c, v) for c, v in zip(told, values[1:], strict=True))
         groups.append((f"{values[0]} ({more})" if more else str(values[0]), part))
     return groups
+
+
+def _setting(column: str, value: Any) -> str:
+    return str(value) if column in ("preset", "prior", "features") else f"{column} {value}"
 
 
 def _places(table: pl.DataFrame) -> dict[str, int]:

@@ -13,7 +13,7 @@ import json
 import sys
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -30,9 +30,11 @@ if TYPE_CHECKING:
 
 def stem(case: Case, recipe: Recipe) -> str:
     """The name under which a fit travels."""
+    from evband.studies.cases import file_name
+
     s = recipe.settings(case)
     how = f"{recipe.method}-{recipe.preset}-{s.prior_variance:g}-{s.prior_scale}-{s.members}x{s.epochs}x{s.batch}-{s.dropout:g}"
-    return f"{case.name}-{how}-{case.fingerprint}-{recipe.seed}"
+    return file_name(f"{case.name}-{how}-{s.features}-{s.hz:g}-{case.fingerprint}-{recipe.seed}")
 
 
 def prepare_case(case: Case, recipe: Recipe, folder: Path) -> Path:
@@ -46,8 +48,20 @@ def prepare_case(case: Case, recipe: Recipe, folder: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{stem(case, recipe)}.npz"
     job.save(path)
-    path.with_suffix(".json").write_text(json.dumps(settings.to_dict(), indent=1))
+    description, text = path.with_suffix(".json"), json.dumps(settings.to_dict(), indent=1)
+    if description.exists() and description.read_text() != text:
+        path.with_suffix(".theta.npz").unlink(missing_ok=True)
+    description.write_text(text)
     return path
+
+
+def _saved(description: Path) -> dict[str, Any]:
+    """A prepared fit's settings; those of earlier versions have no trip effect."""
+    try:
+        saved = {"trip_effect": 0.0} | json.loads(description.read_text())
+        return {f.name: saved[f.name] for f in fields(Settings)}
+    except (OSError, ValueError, TypeError, KeyError):
+        raise SettingsError(f"{description}: the fit's settings are missing or damaged; prepare it again.") from None
 
 
 def train_folder(folder: Path, device: str = "auto") -> list[Path]:
@@ -57,8 +71,7 @@ def train_folder(folder: Path, device: str = "auto") -> list[Path]:
         weights = description.with_suffix(".theta.npz")
         if weights.exists():
             continue
-        saved = json.loads(description.read_text())
-        settings = Settings(**{f.name: saved[f.name] for f in fields(Settings)})
+        settings = Settings(**_saved(description))
         theta, summary = train(Job.load(description.with_suffix(".npz")), settings, resolve_device(device))
         part = weights.with_suffix(".part")
         with part.open("wb") as file:
@@ -73,11 +86,16 @@ def collect(model: PowerModel, case: Case, recipe: Recipe, folder: Path) -> None
     """Make a fitted model of weights that were trained elsewhere."""
     from evband.model import prepare
 
-    weights, settings = folder / f"{stem(case, recipe)}.theta.npz", recipe.settings(case)
+    name, settings = stem(case, recipe), recipe.settings(case)
+    weights = folder / f"{name}.theta.npz"
     if not weights.exists():
         raise SettingsError(
             f"{weights}: there are no such weights; run python -m evband.studies.remote {folder} first."
         )
+    saved = _saved(folder / f"{name}.json")
+    other = [f"{k} {saved[k]} (now {v})" for k, v in settings.to_dict().items() if saved[k] != v]
+    if other:
+        raise SettingsError(f"{weights}: it was trained with {', '.join(other)}; prepare and train it again.")
     model.feature_map_, job = prepare(case.train, settings)
     with np.load(weights, allow_pickle=False) as file:
         theta, summary = torch.from_numpy(file["theta"]), json.loads(str(file["summary"]))

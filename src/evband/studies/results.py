@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,11 @@ from evband.errors import SettingsError
 from evband.files import whole_file
 
 Row = dict[str, Any]
+
+NAMES = ("vehicle", "method", "preset", "prior", "prior_scale", "features", "dropout_asked", "data", "channels")
+"""Columns of text, however much like numbers they look."""
+LATER = ("dropout_asked",)
+"""Columns that results of earlier versions lack; there they read as empty."""
 
 TABLE_1 = ("features", "vehicle", "preset", "prior", "channels", "rmse_kw", "mae_kw", "crps_kw", "coverage", "seeds")
 TABLE_2 = (
@@ -34,9 +40,16 @@ class Results:
         if not self.path.exists():
             return []
         try:
-            return pl.read_csv(self.path, comment_prefix="#", infer_schema_length=None).to_dicts()
+            texts = dict.fromkeys(NAMES, pl.String)
+            frame = pl.read_csv(self.path, comment_prefix="#", infer_schema_length=None, schema_overrides=texts)
         except pl.exceptions.PolarsError as problem:
             raise SettingsError(f"{self.path}: it cannot be read as results ({problem}); move it away.") from None
+        lacking = [name for name in self.key if name not in frame.columns]
+        if not set(lacking) <= set(LATER):
+            raise SettingsError(
+                f"{self.path}: it has no column {lacking[0]}, so it holds no results of a study; move it away."
+            )
+        return frame.with_columns(pl.lit("").alias(name) for name in lacking).to_dicts()
 
     def has(self, cell: Mapping[str, Any]) -> bool:
         return any(self._same(row, cell) for row in self.rows())
@@ -51,21 +64,34 @@ class Results:
             temporary.write_text(head + frame.write_csv(float_precision=6))
 
     def _same(self, a: Mapping[str, Any], b: Mapping[str, Any]) -> bool:
-        return all(str(a.get(name)) == str(b.get(name)) for name in self.key)
+        return all(_equal(a.get(name), b.get(name)) for name in self.key)
 
 
-def table(rows: Sequence[Row], columns: Sequence[str]) -> pl.DataFrame:
-    """The rows in a table's shape: numbers averaged over seeds, the names and the settings telling lines apart."""
+def _equal(a: Any, b: Any) -> bool:
+    """Numbers within the file's six decimals, all else as text."""
+    if isinstance(a, int | float) and isinstance(b, int | float):
+        return math.isclose(a, b, rel_tol=0.0, abs_tol=1e-6)
+    return str(a) == str(b)
+
+
+def table(rows: Sequence[Row], columns: Sequence[str], key: Sequence[str]) -> pl.DataFrame:
+    """The rows in a table's shape: numbers averaged over seeds only.
+
+    Columns of `key` that the table does not have are added after its names where its lines would not differ otherwise.
+    """
     frame = pl.DataFrame(list(rows), infer_schema_length=None)
-    names = [c for c in columns if c in frame.columns and frame[c].dtype == pl.String]
+    names = [c for c in columns if c in NAMES and c in frame.columns]
+    others = [c for c in key if c != "seed" and c not in names]
+    differing = frame.group_by(names).agg(pl.col(others).n_unique())
+    shown = [c for c in others if (differing[c] > 1).any()]
     numbers = [c for c in columns if c in frame.columns and c not in names]
     means = [pl.col(c).cast(pl.Float64).mean() for c in numbers]
-    shaped = frame.group_by(names, maintain_order=True).agg(*means, seeds=pl.col("seed").n_unique())
-    return shaped.select([c for c in columns if c in shaped.columns])
+    shaped = frame.group_by([*names, *others], maintain_order=True).agg(*means, seeds=pl.col("seed").n_unique())
+    return shaped.select([*names, *shown, *numbers, "seeds"])
 
 
-def write_table(rows: Sequence[Row], columns: Sequence[str], path: Path) -> pl.DataFrame:
-    shaped = table(rows, columns)
+def write_table(rows: Sequence[Row], columns: Sequence[str], key: Sequence[str], path: Path) -> pl.DataFrame:
+    shaped = table(rows, columns, key)
     with whole_file(path) as temporary:
         temporary.write_text(shaped.write_csv(float_precision=4))
     return shaped

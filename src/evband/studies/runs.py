@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from evband import rivals, tuning
 from evband.errors import SettingsError
 from evband.settings import METHODS, Settings, resolve
-from evband.studies.cases import Case, cut
+from evband.studies.cases import Case, cut, file_name
 from evband.studies.results import Row
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ LEVEL, PUBLISHED_BAND = 0.9, 0.8
 BATCH = 16  # windows a step: with the paper preset's 32, an epoch over one HWFET run would be two steps
 KEY = (
     "vehicle", "method", "preset", "prior", "prior_scale", "features", "hz", "members", "epochs", "batch", "seed", "data",
+    "dropout_asked",
 )  # fmt: skip
 NETWORKS = tuple(name for name in METHODS if name != "distilled")
 
@@ -52,6 +53,13 @@ class Recipe:
         """The paper's quantile networks have three levels, 0.1, 0.5 and 0.9."""
         return self.preset == "paper" and self.method.startswith("quantile")
 
+    @property
+    def dropout_asked(self) -> str:
+        """The rate of a dropout method as it was asked for."""
+        if not self.method.endswith("dropout"):
+            return ""
+        return "tuned" if self.dropout is None else f"{self.dropout:g}"
+
     def settings(self, case: Case) -> Settings:
         return resolve(self.preset, **self._chosen(case))
 
@@ -68,6 +76,7 @@ class Recipe:
         """What tells this result from all others."""
         about = {"vehicle": case.name, "method": self.method, "features": case.features, "hz": case.hz}
         about |= {"seed": self.seed, "data": case.fingerprint}
+        about["dropout_asked"] = self.dropout_asked
         if self.rival:
             return about | {"preset": "rival", "prior": "", "prior_scale": "", "members": 1, "epochs": 0, "batch": 0}
         s = self.settings(case)
@@ -121,7 +130,7 @@ def _fit(
     if work is None:
         model.fit(case.train, progress=progress)
         return
-    name = "-".join(str(cell[part]).replace("/", "_") for part in KEY)
+    name = file_name("-".join(str(cell[part]) for part in KEY))
     checkpoint = Checkpoint(work / f".{name}.checkpoint", resume=True)
     model.fit(case.train, progress=progress, checkpoint=checkpoint)
     checkpoint.remove()

@@ -27,6 +27,7 @@ from evband.training.loop import Data, Member, Trainer
 
 PARAMETERS = ("layers", "hidden", "prior_variance", "epochs", "rate", "optimiser")
 REPORT_EVERY = 10  # epochs between two looks at the held-out trips
+SAMPLERS = {"random": "RandomSampler", "tpe": "TPESampler"}  # Optuna's names
 STARTUP_TRIALS = 5  # that no other is measured by
 Report = Callable[[int, int, str], None]
 
@@ -50,7 +51,7 @@ def suggest(trial: Any, plan: Plan) -> dict[str, Any]:
         "layers": trial.suggest_categorical("layers", (2, 4, 6, 8)),
         "hidden": trial.suggest_categorical("hidden", (32, 64, 128)),
         "prior_variance": trial.suggest_float("prior_variance", 0.001, 0.1),
-        "epochs": min(epochs, plan.max_epochs or epochs),
+        "epochs": _capped(epochs, plan),
         "rate": trial.suggest_float("rate", 1e-5, 1e-2, log=True),
         "optimiser": trial.suggest_categorical("optimiser", ("adam", "sgd", "adagrad", "rmsprop")),
     }
@@ -68,6 +69,7 @@ def search(
     Everything is kept in `out/search.db` as it happens. Trial k draws from (seed, k), so an interrupted search repeats
     the trial it was in and ends where an uninterrupted one would.
     """
+    _check(case, plan)
     optuna = import_optuna()
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     out.mkdir(parents=True, exist_ok=True)
@@ -86,17 +88,37 @@ def search(
             say(f"stopped: finished trials are in {out}; the same command goes on")
         raise
     finally:
-        trials = _write(study, finished, out)
+        trials = _write(study, finished, case, plan, out)
     return trials
+
+
+def _check(case: Case, plan: Plan) -> None:
+    """Refuse a plan before anything of it is stored."""
+    if plan.trials < 1:
+        raise SettingsError(f"--trials {plan.trials}: choose 1 or more.")
+    if plan.max_epochs is not None and plan.max_epochs < 1:
+        raise SettingsError(f"--max-epochs {plan.max_epochs}: choose 1 or more.")
+    if plan.sampler not in SAMPLERS:
+        raise SettingsError(f"--sampler {plan.sampler}: choose random or tpe.")
+    _settings(case, plan)
+    resolve_device(plan.device)
 
 
 def _open(optuna: Any, case: Case, plan: Plan, out: Path) -> Any:
     """The study in `out`, new or of the same data and plan; trials that an interruption left running are closed."""
+    from sqlalchemy.exc import SQLAlchemyError
+
     pruner = optuna.pruners.MedianPruner(n_startup_trials=STARTUP_TRIALS, n_warmup_steps=2 * REPORT_EVERY)
-    study = optuna.create_study(
-        storage=f"sqlite:///{out / 'search.db'}", study_name="search", direction="minimize", pruner=pruner,
-        load_if_exists=True,
-    )  # fmt: skip
+    storage = out / "search.db"
+    try:
+        study = optuna.create_study(
+            storage=f"sqlite:///{storage}", study_name="search", direction="minimize", pruner=pruner,
+            load_if_exists=True,
+        )  # fmt: skip
+    except (SQLAlchemyError, optuna.exceptions.OptunaError, RuntimeError):
+        raise SettingsError(
+            f"{storage}: it cannot be opened as a search; move it away or choose another --out."
+        ) from None
     key = [case.fingerprint, case.features, case.hz, plan.sampler, plan.members, plan.max_epochs, plan.seed]
     if study.user_attrs.setdefault("key", key) != key:
         raise SettingsError(f"{out}: it holds a search on other trips or with other settings; choose another --out.")
@@ -108,10 +130,7 @@ def _open(optuna: Any, case: Case, plan: Plan, out: Path) -> Any:
 
 def _sampler(optuna: Any, plan: Plan, done: int) -> Any:
     seed = int(np.random.SeedSequence([plan.seed, done]).generate_state(1)[0])
-    samplers = {"random": optuna.samplers.RandomSampler, "tpe": optuna.samplers.TPESampler}
-    if plan.sampler not in samplers:
-        raise SettingsError(f"--sampler {plan.sampler}: choose random or tpe.")
-    return samplers[plan.sampler](seed=seed)
+    return getattr(optuna.samplers, SAMPLERS[plan.sampler])(seed=seed)
 
 
 def _arrays(case: Case, plan: Plan) -> tuple[Job, float]:
@@ -166,10 +185,11 @@ def _objective(trial: Any, arrays: tuple[Job, float], plan: Plan) -> float:
     return score
 
 
-def _write(study: Any, finished: tuple[Any, ...], out: Path) -> pl.DataFrame:
+def _write(study: Any, finished: tuple[Any, ...], case: Case, plan: Plan, out: Path) -> pl.DataFrame:
     rows = [
         {"trial": n, "state": t.state.name.lower(), "log_score": _value(t)}
         | {name: t.params.get(name) for name in PARAMETERS}
+        | {"epochs": _capped(t.params.get("epochs"), plan)}
         | {"last_epoch": max(t.intermediate_values, default=0), "seconds": _seconds(t)}
         for n, t in enumerate(study.get_trials(deepcopy=False, states=finished))
     ]
@@ -183,11 +203,16 @@ def _write(study: Any, finished: tuple[Any, ...], out: Path) -> pl.DataFrame:
     if len(complete):
         best = complete.row(0, named=True)
         lines = [f"# held-out log score {best['log_score']:.4f}; evband fit --config best.toml", 'preset = "paper"']
+        lines += [f"features = {json.dumps(case.features)}", f"hz = {json.dumps(case.hz)}"]
         lines += [f"{name} = {json.dumps(best[name])}" for name in PARAMETERS if name != "epochs"]
         lines.append(f"epochs = {best['last_epoch']}")
         with whole_file(out / "best.toml") as temporary:
             temporary.write_text("\n".join(lines) + "\n")
     return trials
+
+
+def _capped(epochs: Any, plan: Plan) -> Any:
+    return epochs if epochs is None or plan.max_epochs is None else min(epochs, plan.max_epochs)
 
 
 def _value(trial: Any) -> float:
