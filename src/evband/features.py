@@ -39,7 +39,7 @@ AUTO = (
 ROAD = "road: "  # before the name of an input that is a road-load feature
 CHUNK_ROWS = 1 << 15  # turned into features at a time: in float64 a day at 10 Hz would take a gigabyte
 ROUNDING = 1e-9  # of its largest value (or of 1): a column that varies less does so by rounding only
-WEATHER_SPREAD_C, WIND_SPREAD_MS = 1.0, 0.5  # deviation in training that an effect of weather takes to be learned: from
+WEATHER_SPREAD_C, WIND_SPREAD_MS = 0.5, 0.5  # deviation in training that an effect of weather takes to be learned: from
 # half a degree on one warm day least squares took slopes that made 160 kW of a cool one
 REACH, FEW_REACH = (
     3.5,
