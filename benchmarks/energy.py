@@ -29,7 +29,7 @@ from evband.energy import Ahead, Drive, ErrorModel, SoFar, drives_of, fit_errors
 from evband.energy.ahead import long_enough
 from evband.logs.grid import MAX_GAP_S
 from evband.logs.power import PowerCurve
-from evband.model import prepare
+from evband.preparing import prepare
 from evband.rivals import LeastSquares
 from evband.rivals.base import make_rows
 from evband.rivals.least_squares import solve_ridge

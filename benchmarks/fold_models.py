@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from evband.features import FeatureMap, _power, _starts, resolve_features
+from evband.feature_names import resolve_features
+from evband.features import FeatureMap, _power, _starts
 from evband.model import PowerModel
-from evband.model import prepare as prepare_job
+from evband.preparing import prepare as prepare_job
 from evband.settings import Settings
 from folds import trip_rows
 from tasks import TASKS, folds_of, split, trips_of

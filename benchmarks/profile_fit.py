@@ -18,7 +18,7 @@ import evband
 import training_step
 from bench import BOUND, show, write
 from evband.job import members_of
-from evband.model import prepare
+from evband.preparing import prepare
 from evband.settings import resolve
 from evband.simulation.drives import simulated_log
 from evband.training.loop import Trainer

@@ -22,8 +22,9 @@ from numpy.typing import NDArray
 
 import evband
 from evband.bands import Bands
-from evband.model import PowerModel, prepare
+from evband.model import PowerModel
 from evband.online import OnlineCalibration
+from evband.preparing import prepare
 from evband.rivals import LeastSquares
 from evband.scores import coverage_interval, mean_interval
 from evband.scores.metrics import interval_score

@@ -10,7 +10,8 @@ import pytest
 
 from evband import road_load
 from evband.errors import ArtifactError, ChannelError, TripsError
-from evband.features import FeatureMap, resolve_features
+from evband.feature_names import resolve_features
+from evband.features import FeatureMap
 from evband.trips import Trip
 
 MASS_T, ROLLING_KN, DRAG_GM, GRAVITY = 1.6, 0.15, 0.4e-3, 9.81

@@ -9,7 +9,8 @@ from sklearn.base import clone
 
 from evband.bands import QuantileSet, StudentMixture
 from evband.errors import ChannelError, SettingsError, TripsError
-from evband.model import PowerModel, prepare
+from evband.model import PowerModel
+from evband.preparing import prepare
 from evband.settings import resolve
 from evband.trips import Trip, Trips
 from tiny_car import TINY, drive, drives

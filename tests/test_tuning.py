@@ -7,7 +7,8 @@ import pytest
 
 from evband.errors import TripsError
 from evband.mixtures import StudentMixture
-from evband.model import PowerModel, prepare
+from evband.model import PowerModel
+from evband.preparing import prepare
 from evband.settings import resolve
 from evband.trips import Trips
 from evband.tuning import BETAS, EFFECTS, RATES, TEMPERATURES, of_many, tune

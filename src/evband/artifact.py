@@ -22,7 +22,7 @@ from safetensors.numpy import save as save_tensors
 from evband.errors import ArtifactError, EvbandError
 from evband.features import FeatureMap
 from evband.files import whole_file
-from evband.settings import Settings, resolve
+from evband.settings import Settings, completed, resolve
 
 if TYPE_CHECKING:
     from evband.model import PowerModel
@@ -115,7 +115,7 @@ def _settings(saved: dict[str, Any]) -> Settings:
     unknown = set(saved) - set(known)
     if unknown:
         raise ArtifactError(f"it has settings this evband does not know ({', '.join(sorted(unknown))}); update evband")
-    return resolve("default", **{"trip_effect": 0.0} | saved)  # models older than that setting had none
+    return resolve("default", **completed(saved))
 
 
 def _features(saved: dict[str, Any]) -> FeatureMap:

@@ -125,11 +125,10 @@ def cost(before: Bands, after: Bands) -> Cost:
     a, b = before.rows(rows), after.rows(rows)
     varied = len(a) > 2 and np.ptp(a.epistemic) > 0 and np.ptp(b.epistemic) > 0
     rank = float(spearmanr(a.epistemic, b.epistemic).statistic) if varied else float("nan")
-    known = np.isfinite(a.power_kw) if a.power_kw is not None else np.zeros(len(a), bool)
-    scores = None
-    if known.any():
-        a, b = a.rows(known), b.rows(known)
-        scores = float(a.crps(a.power_kw).mean()), float(b.crps(a.power_kw).mean())  # type: ignore[arg-type]
+    scores, y = None, a.power_kw
+    if y is not None and (known := np.isfinite(y)).any():
+        a, b, y = a.rows(known), b.rows(known), y[known]
+        scores = float(a.crps(y).mean()), float(b.crps(y).mean())
     return Cost(scores, float(np.sqrt(np.mean((before.mean - after.mean)[rows] ** 2))), rank)
 
 

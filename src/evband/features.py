@@ -6,7 +6,6 @@ file as JSON. `FeatureMap.transform` serves whole trips, `FeatureMap.stream` sin
 
 from __future__ import annotations
 
-import re
 from collections import abc
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -15,8 +14,9 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 
 from evband import road_load
-from evband.channels import EDGES, ELECTRICAL, FEATURE_SETS
-from evband.errors import ArtifactError, ChannelError, SettingsError, TripsError
+from evband.channels import EDGES
+from evband.errors import ArtifactError, SettingsError, TripsError
+from evband.feature_names import require_channels, resolve_features
 
 if TYPE_CHECKING:
     from evband.feature_stream import FeatureStream
@@ -24,70 +24,20 @@ if TYPE_CHECKING:
 
 Scaling = Literal["standard", "minmax"]
 
-AUTO = (
-    "speed_kmh",
-    "acceleration_ms2",
-    "motor_torque_nm",
-    "motor_rpm",
-    "force_n",
-    "road_load_n",
-    "parasitic_n",
-    "elevation_m",
-    "ambient_temp_c",
-    "wind_ms",
-)
 ROAD = "road: "  # before the name of an input that is a road-load feature
 CHUNK_ROWS = 1 << 15  # turned into features at a time: in float64 a day at 10 Hz would take a gigabyte
 ROUNDING = 1e-9  # of its largest value (or of 1): a column that varies less does so by rounding only
 WEATHER_SPREAD_C, WIND_SPREAD_MS = 0.5, 0.5  # deviation in training that an effect of weather takes to be learned: from
 # half a degree on one warm day least squares took slopes that made 160 kW of a cool one
-REACH, FEW_REACH = (
-    3.5,
-    1.0,
-)  # how far a road term counts beyond its training range, in such ranges; the latter for few trips
+REACH = 3.5  # how far a road term counts beyond its training range, in such ranges
+FEW_REACH = 1.0  # the same, where trips are few
 FADE_TRIPS = 5  # so many beginnings it takes to tell what fades after each from what happened to be driven then
 HELD = {
     "ambient_temp_c": 5.0,
     "wind_ms": 2.0,
-}  # slow channels: the last reading stands; how far beyond training it counts
+}  # slow channels, whose last reading stands: how far beyond training they count
 LIMITLESS = 1e300
 _OF_ROAD = ("r_shift", "r_scale", "r_low", "r_high")
-_ELECTRICAL_NAME = re.compile(r"power|voltage|current|soc|energy|_kwh?$|_[av]$", re.IGNORECASE)
-
-
-def resolve_features(spec: str | Iterable[str], trips: abc.Sequence[Trip]) -> tuple[str, ...]:
-    """Channel names behind `auto`, a feature set's name or a comma list; every trip must have every one of them."""
-    if spec == "auto":
-        found = tuple(c for c in AUTO if all(trip.has(c) for trip in trips))
-        if "speed_kmh" not in found:
-            lacking = next((trip.trip_id for trip in trips if not trip.has("speed_kmh")), "?")
-            raise ChannelError(f"trip {lacking} has no speed_kmh; map its speed channel, or name the features to use")
-        return found
-    if isinstance(spec, str):
-        named = FEATURE_SETS.get(spec) or tuple(name.strip() for name in spec.split(",") if name.strip())
-    else:
-        named = tuple(spec)
-    if not named or len(set(named)) != len(named):
-        raise ChannelError(f"features {spec!r} name no channel, or one twice; give e.g. auto, motion or a,b,c")
-    for name in named:
-        if name in ELECTRICAL or _ELECTRICAL_NAME.search(name):
-            raise ChannelError(
-                f"{name} cannot be a feature: electrical channels and other estimates of power are the answer, not inputs"
-            )
-        if name in ("time_s", "trip_id", "segment") or name.startswith("true_"):
-            raise ChannelError(f"{name} cannot be a feature: it is no measurement of what the car did")
-    require_channels(named, trips)
-    return named
-
-
-def require_channels(channels: Iterable[str], trips: abc.Sequence[Trip]) -> None:
-    """Raise for the first trip that lacks any of `channels`, naming all it lacks."""
-    for trip in trips:
-        lacking = [c for c in channels if not trip.has(c)]
-        if lacking:
-            raise ChannelError(
-                f"trip {trip.trip_id} has no {', '.join(lacking)}; leave that out of the features or map the log's name for it"
-            )
 
 
 @dataclass(frozen=True)

@@ -22,8 +22,9 @@ from evband.job import Job
 from evband.network.anchors import DROPOUT, stream
 from evband.network.heads import as_members
 from evband.network.predict import predict
+from evband.preparing import prepare
 from evband.spoken import distribution
-from evband.training.loop import Data, Progress
+from evband.training.loop import Progress
 from evband.trips import Trip, Trips
 
 if TYPE_CHECKING:
@@ -350,26 +351,6 @@ class PowerModel(Estimator):
         if isinstance(trips, Trip):
             trips = Trips([trips])
         return (trips if isinstance(trips, Trips) else Trips.from_frame(trips)).on_grid(settings.hz)
-
-
-def prepare(trips: Trips, settings: Settings, features: FeatureMap | None = None) -> tuple[FeatureMap, Job]:
-    """Features (learned here, unless given) and arrays of gridded training trips."""
-    features = features or FeatureMap.fit(
-        trips, settings.features, settings.hinges, settings.scaling, settings.edges, settings.products, settings.fade
-    )
-    rows = [features.transform(trip) for trip in trips]
-    if not any(np.isfinite(row.y).any() for row in rows):
-        raise TripsError("none of these trips has measured power; a model can only be fitted to logs with power_kw")
-    lengths = np.array([len(row) for row in rows])
-    data = Data(
-        np.concatenate([row.x for row in rows]),
-        np.concatenate([row.r for row in rows]),
-        (np.concatenate([row.y for row in rows]) - features.y_mean) / features.y_std,
-        np.concatenate([row.start for row in rows]),
-        np.repeat(np.arange(len(rows)), lengths),
-    )
-    speeds = [trip.table["speed_kmh"].to_numpy() for trip in trips]
-    return features, Job(data, jobs.assign_folds(lengths, jobs.repeats(speeds)))
 
 
 def _energy_errors(bands: Bands) -> dict[str, Any] | None:

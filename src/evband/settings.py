@@ -143,6 +143,11 @@ def resolve(preset: str, **chosen: Any) -> Settings:
     return settings
 
 
+def completed(saved: dict[str, Any]) -> dict[str, Any]:
+    """Settings as an earlier version saved them, with what it did where it did not say so."""
+    return {"trip_effect": 0.0} | saved
+
+
 _TYPES: dict[str, tuple[type, ...]] = {"int": (int,), "bool": (bool,), "float": (int, float), "str": (str,)}
 
 

@@ -189,6 +189,11 @@ class Trips(Sequence[Trip]):
     def fingerprints(self) -> tuple[str, ...]:
         return tuple(trip.fingerprint for trip in self._trips)
 
+    def among(self, fingerprints: Iterable[str]) -> list[str]:
+        """Ids of the trips whose content is among these fingerprints."""
+        known = set(fingerprints)
+        return [trip.trip_id for trip in self._trips if trip.fingerprint in known]
+
     def subset(self, ids: Iterable[str]) -> Trips:
         """The trips with these ids, in the order given."""
         by_id = {trip.trip_id: trip for trip in self._trips}

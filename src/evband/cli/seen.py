@@ -12,8 +12,7 @@ if TYPE_CHECKING:
 
 def warn_of_training_trips(model: PowerModel, trips: Trips, so: str) -> None:
     """Say which of these trips (on the model's grid) had a part in the model, and what follows."""
-    known = set(model.fingerprints_)
-    seen = [trip.trip_id for trip in trips if trip.fingerprint in known]
+    seen = trips.among(model.fingerprints_)
     if seen:
         named = f"{seen[0]}{', ...' if seen[1:] else ''}"
         print(

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from evband.channels import CHANNELS, ELECTRICAL, VALUES
 from evband.logs.fills import straight_line_fills
 from evband.logs.power import rebuild_power
-from evband.logs.quality import Action, Cleaning, Finding
+from evband.logs.quality import Action, Cleaning, Finding, Kind
 from evband.logs.readings import Series
 
 Array = NDArray[np.float64]
@@ -194,10 +194,10 @@ def _without(series: AllSeries, stretches: list[Stretch]) -> AllSeries:
     return kept
 
 
-def _finding(kind: str, channel: str, time: Array, dropped: bool, text: str) -> Finding:
-    action = "dropped" if dropped else "kept"
-    return Finding(kind, channel, len(time), float(time[0]), float(time[-1]), action, text)  # type: ignore[arg-type]
+def _finding(kind: Kind, channel: str, time: Array, dropped: bool, text: str) -> Finding:
+    action: Action = "dropped" if dropped else "kept"
+    return Finding(kind, channel, len(time), float(time[0]), float(time[-1]), action, text)
 
 
-def _stretch(kind: str, channel: str | None, start: float, end: float, dropped: bool, text: str) -> Finding:
-    return Finding(kind, channel, 1, start, end, "dropped" if dropped else "kept", text)  # type: ignore[arg-type]
+def _stretch(kind: Kind, channel: str | None, start: float, end: float, dropped: bool, text: str) -> Finding:
+    return Finding(kind, channel, 1, start, end, "dropped" if dropped else "kept", text)

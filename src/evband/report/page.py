@@ -139,11 +139,10 @@ def _tiles(chapter: Chapter) -> str:
 def _notice(chapter: Chapter) -> str:
     """Warnings: trips that the model was trained on, and much driving that is unlike the training trips."""
     notices = []
-    known = set(chapter.model.fingerprints_)
-    seen = sum(trip.fingerprint in known for trip in chapter.trips)
+    seen = len(chapter.trips.among(chapter.model.fingerprints_))
     if seen:
         notices.append(
-            f"{seen} of {len(chapter.trips)} trips were in the training data, so every number here flatters."
+            f"{seen} of {len(chapter.trips)} trips were in the training data, or calibrated the model, so every number here flatters."
         )
     share, channel = chapter.outside_most()
     if share >= NOTICE_OUTSIDE:

@@ -163,7 +163,7 @@ def _outside(chapter: Chapter, row: int) -> str:
 
 
 def all_scores(chapter: Chapter, number: int, opened: bool) -> Html:
-    level, s = f"{words.asked(chapter.level)}", chapter.scores
+    level, s = words.asked(chapter.level), chapter.scores
     rows = [
         f"<dt>{text(label)}</dt><dd class=num>{text(form(s[key]))}</dd><dd>{text(sentence.format(word=chapter.word, level=level))}</dd>"
         for key, label, form, sentence in words.SCORES

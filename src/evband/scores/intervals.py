@@ -42,8 +42,8 @@ def coverage_interval(covered: NDArray[np.bool_], trip: NDArray, confidence: flo
     """
     low, high = mean_interval(covered.astype(np.float64), trip, confidence)
     if low == high:
-        draws = len(np.unique(trip))
-        draws = draws if draws > 1 else BLOCKS
+        trips = len(np.unique(trip))
+        draws = trips if trips > 1 else BLOCKS
         return binomial_interval(round(float(covered.mean()) * draws), draws, confidence)
     return float(np.clip(low, 0, 1)), float(np.clip(high, 0, 1))
 

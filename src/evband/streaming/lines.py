@@ -131,11 +131,11 @@ class LineStream:
         self._count(values["speed_kmh"], band.mean_kw, band.aleatoric_kw, band.outside, power)
         shown = band.to_dict()
         if self._online is not None:
+            stretch = self._online.stretch
             mean, lower, upper = self._online.band(band.mean_kw, band.lower_kw, band.upper_kw)
             self._online.observe(power)
-            wider = (upper - lower) / max(band.upper_kw - band.lower_kw, 1e-12)
             shown |= {"mean_kw": mean, "lower_kw": lower, "upper_kw": upper}
-            shown |= {"aleatoric_kw": wider * band.aleatoric_kw, "epistemic_kw": wider * band.epistemic_kw}
+            shown |= {"aleatoric_kw": stretch * band.aleatoric_kw, "epistemic_kw": stretch * band.epistemic_kw}
         self.band_s = row.time_s
         self.shown = shown | {"energy_kwh": self._energy(), "range_km": self._range(row.time_s)}
 

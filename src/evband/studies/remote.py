@@ -20,7 +20,7 @@ import torch
 
 from evband.errors import SettingsError
 from evband.job import Job, resolve_device, train
-from evband.settings import Settings
+from evband.settings import Settings, completed
 
 if TYPE_CHECKING:
     from evband.model import PowerModel
@@ -39,7 +39,7 @@ def stem(case: Case, recipe: Recipe) -> str:
 
 def prepare_case(case: Case, recipe: Recipe, folder: Path) -> Path:
     """Write the arrays and the settings of one fit."""
-    from evband.model import prepare
+    from evband.preparing import prepare
 
     if recipe.method.endswith("dropout") and recipe.dropout is None:
         raise SettingsError(f"{recipe.method}: its rate cannot be tuned before training; give --dropout RATE.")
@@ -56,9 +56,9 @@ def prepare_case(case: Case, recipe: Recipe, folder: Path) -> Path:
 
 
 def _saved(description: Path) -> dict[str, Any]:
-    """A prepared fit's settings; those of earlier versions have no trip effect."""
+    """A prepared fit's settings."""
     try:
-        saved = {"trip_effect": 0.0} | json.loads(description.read_text())
+        saved = completed(json.loads(description.read_text()))
         return {f.name: saved[f.name] for f in fields(Settings)}
     except (OSError, ValueError, TypeError, KeyError):
         raise SettingsError(f"{description}: the fit's settings are missing or damaged; prepare it again.") from None
@@ -84,7 +84,7 @@ def train_folder(folder: Path, device: str = "auto") -> list[Path]:
 
 def collect(model: PowerModel, case: Case, recipe: Recipe, folder: Path) -> None:
     """Make a fitted model of weights that were trained elsewhere."""
-    from evband.model import prepare
+    from evband.preparing import prepare
 
     name, settings = stem(case, recipe), recipe.settings(case)
     weights = folder / f"{name}.theta.npz"

@@ -135,7 +135,7 @@ def _sampler(optuna: Any, plan: Plan, done: int) -> Any:
 
 def _arrays(case: Case, plan: Plan) -> tuple[Job, float]:
     """Trip 0.. to train on (fold 1) and the trips held out of them (fold 0), scaled by the former; the scale of power."""
-    from evband.model import prepare
+    from evband.preparing import prepare
 
     settings = _settings(case, plan)
     inner = cut(case.name, case.train, case.features, case.hz, seed=plan.seed)

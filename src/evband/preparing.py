@@ -1,0 +1,32 @@
+"""From gridded trips and settings to the arrays that members train on."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from evband.errors import TripsError
+from evband.features import FeatureMap
+from evband.job import Job, assign_folds, repeats
+from evband.settings import Settings
+from evband.training.loop import Data
+from evband.trips import Trips
+
+
+def prepare(trips: Trips, settings: Settings, features: FeatureMap | None = None) -> tuple[FeatureMap, Job]:
+    """Features (learned here, unless given) and arrays of gridded training trips."""
+    features = features or FeatureMap.fit(
+        trips, settings.features, settings.hinges, settings.scaling, settings.edges, settings.products, settings.fade
+    )
+    rows = [features.transform(trip) for trip in trips]
+    if not any(np.isfinite(row.y).any() for row in rows):
+        raise TripsError("none of these trips has measured power; a model can only be fitted to logs with power_kw")
+    lengths = np.array([len(row) for row in rows])
+    data = Data(
+        np.concatenate([row.x for row in rows]),
+        np.concatenate([row.r for row in rows]),
+        (np.concatenate([row.y for row in rows]) - features.y_mean) / features.y_std,
+        np.concatenate([row.start for row in rows]),
+        np.repeat(np.arange(len(rows)), lengths),
+    )
+    speeds = [trip.table["speed_kmh"].to_numpy() for trip in trips]
+    return features, Job(data, assign_folds(lengths, repeats(speeds)))
