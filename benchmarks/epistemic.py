@@ -41,10 +41,10 @@ def scores(bands: Bands, use: NDArray[np.bool_]) -> dict[str, float]:
     low, high = coverage_interval(covered, bands.trip_id)
     return {
         "rows": len(y),
-        "epistemic_kw": float(np.sqrt(np.mean(bands.epistemic**2))) / bands.stretch,
-        "epistemic_median_kw": float(np.median(bands.epistemic)) / bands.stretch,
-        "aleatoric_kw": float(np.sqrt(np.mean(bands.aleatoric**2))) / bands.stretch,
-        "stretch": bands.stretch,
+        "epistemic_kw": float(np.sqrt(np.mean((bands.epistemic / bands.stretch) ** 2))),
+        "epistemic_median_kw": float(np.median(bands.epistemic / bands.stretch)),
+        "aleatoric_kw": float(np.sqrt(np.mean((bands.aleatoric / bands.stretch) ** 2))),
+        "stretch": float(np.median(bands.stretch)),
         "rmse_kw": float(np.sqrt(np.mean((y - bands.mean) ** 2))),
         "bias_kw": float(np.mean(y - bands.mean)),
         "coverage": float(covered.mean()),

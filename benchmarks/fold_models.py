@@ -73,6 +73,7 @@ def _model_rows(
     model.finish(train, settings, job, theta, {"tuning": result["tried"], "seconds": result["seconds"]})
     model.save(MODELS / f"{name}_{number}.evband")
     head = {"task": name, "model": "t-anchor", "fold": number, "stretch": model.stretch_}
+    head["standing_stretch"] = model.standing_stretch_
     mine = [head | row for row in trip_rows(model.predict(test))]
     theirs = {row["trip_id"]: row for row in result["rows"] if row["model"] == "t-anchor"}
     ids = trips_of(TASKS[name], data).ids

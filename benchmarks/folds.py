@@ -27,7 +27,7 @@ import numpy as np
 import torch
 
 from evband.bands import Bands, StudentMixture
-from evband.calibration import fit_stretch
+from evband.calibration import fit_stretches
 from evband.features import FeatureMap
 from evband.job import Job, assign_folds, members_of, repeats, train
 from evband.network.anchors import BOOTSTRAP, DROPOUT, stream
@@ -121,12 +121,12 @@ def score(fold: Fold, label: str, settings: Settings, theta: torch.Tensor) -> li
         never = [n for n, m in enumerate(plan) if not np.isin(held, m.train).any()]
         rows = np.isin(fold.arrays["trip"], trips[held])
         parts.append(bands_of(fold, settings, passes(theta[never], settings), rows))
-    stretch = fit_stretch(Bands.concat(parts))
     speaking = passes(theta[:1], settings) if settings.kind == "dropout" else theta
-    bands = bands_of(fold, settings, speaking, fold.rows(test=True)).stretched(stretch)
-    return [
-        {"task": fold.name, "model": label, "fold": fold.number, "stretch": stretch, **row} for row in trip_rows(bands)
-    ]
+    stretch, standing = fit_stretches(Bands.concat(parts), members=len(speaking))
+    bands = bands_of(fold, settings, speaking, fold.rows(test=True))
+    bands = bands.stretched(np.where(bands.standing, standing, stretch))
+    about = {"task": fold.name, "model": label, "fold": fold.number, "stretch": stretch, "standing_stretch": standing}
+    return [about | row for row in trip_rows(bands)]
 
 
 def passes(theta: torch.Tensor, settings: Settings) -> torch.Tensor:
@@ -152,10 +152,9 @@ def trip_rows(bands: Bands) -> Iterator[dict[str, Any]]:
         yield {"trip_id": trip, "n": int(own.sum())} | {k: float(v[own].sum()) for k, v in columns.items()}
 
 
-def fit_main(fold: Fold, device: str) -> tuple[Settings, dict[str, torch.Tensor], list[dict[str, Any]]]:
-    """Tune, then train t-anchor, its plain ensemble and its trip bootstrap side by side as one stack."""
-    choice = tune(fold.job, fold.settings, device)
-    settings, job = choice.settings, fold.job
+def fit_main(fold: Fold, settings: Settings, device: str) -> dict[str, torch.Tensor]:
+    """Train t-anchor, its plain ensemble and its trip bootstrap side by side as one stack."""
+    job = fold.job
     base = members_of(job, settings)
     members = base + [replace(m, temperature=0.0) for m in base] + base
     trainer = Trainer(job.architecture(settings), job.data, members, settings.training(), device)
@@ -167,7 +166,7 @@ def fit_main(fold: Fold, device: str) -> tuple[Settings, dict[str, torch.Tensor]
     trainer.terms = replace(trainer.terms, trip_weight=torch.tensor(weight, dtype=torch.float32, device=device))
     theta = run(trainer)
     names = ("t-anchor", "t-ensemble", "t-anchor trips")
-    return settings, dict(zip(names, theta.split(len(base)), strict=True)), choice.tried
+    return dict(zip(names, theta.split(len(base)), strict=True))
 
 
 def work(item: tuple[str, int, str, str, str, float, dict[str, int]]) -> str:
@@ -181,7 +180,13 @@ def work(item: tuple[str, int, str, str, str, float, dict[str, int]]) -> str:
     fold = load_fold(name, number, **chosen)
     half = lambda t: t.half().float().to(device)  # noqa: E731
     if stage == "main":
-        settings, thetas, tried = fit_main(fold, device)
+        before = json.loads(target.with_suffix(".json").read_text()) if target.with_suffix(".json").exists() else None
+        if before:
+            settings, tried = Settings(**before["settings"]), before["tried"]
+        else:
+            choice = tune(fold.job, fold.settings, device)
+            settings, tried = choice.settings, choice.tried
+        thetas = fit_main(fold, settings, device)
         trained = time.time() - began
         rows = [
             r
@@ -220,6 +225,9 @@ def guarded(item: tuple[str, int, str, str, str, float, dict[str, int]]) -> str:
 def train_all(args: argparse.Namespace) -> None:
     device = "cuda" if torch.cuda.is_available() else "cpu"
     scratch = Path(tempfile.mkdtemp())
+    if args.main:  # settings as an earlier run chose them
+        for key, result in json.loads((args.main / "folds.json").read_text()).items():
+            (scratch / f"{key}.json").write_text(json.dumps(result))
     Path(args.out).mkdir(parents=True, exist_ok=True)
     deadline = time.time() + args.seconds
     chosen = {k: v for k, v in (("members", args.members), ("epochs", args.epochs)) if v}
@@ -229,11 +237,10 @@ def train_all(args: argparse.Namespace) -> None:
     todo = [(name, n) for name, n in todo if name in args.tasks]
     with multiprocessing.get_context("spawn").Pool(args.processes) as pool:
         for stage in args.stages:
-            order = todo if stage == "main" else todo[::-1]  # the longest first, and last where time may run out
-            items = [(name, n, stage, device, str(scratch), deadline, chosen) for name, n in order]
+            items = [(name, n, stage, device, str(scratch), deadline, chosen) for name, n in todo]  # the longest first
             for line in pool.imap_unordered(guarded, items):
                 print(line, flush=True)
-            pack(scratch, Path(args.out))
+                pack(scratch, Path(args.out))
     shutil.rmtree(scratch)
 
 
@@ -257,6 +264,7 @@ def main() -> None:
     training.add_argument("--tasks", nargs="+", default=NAMES)
     training.add_argument("--folds", nargs="+", type=int, default=[0, 1, 2, 3, 4])
     training.add_argument("--stages", nargs="+", default=["main", "extra"])
+    training.add_argument("--main", type=Path, help="an earlier run's folder, whose settings are taken")
     training.add_argument("--members", type=int, help="fewer than 30, for a quick look")
     training.add_argument("--epochs", type=int, help="fewer than the default, for a quick look")
     training.add_argument("--processes", type=int, default=4)

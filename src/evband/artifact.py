@@ -43,6 +43,7 @@ def save(model: PowerModel, path: Path) -> None:
         "features": model.feature_map_.to_dict(),
         "networks": len(model.theta_),
         "stretch": model.stretch_,
+        "standing_stretch": model.standing_stretch_,
         "calibration": model.calibration_,
         "energy": model.energy_,
         "summary": model.summary_,
@@ -67,6 +68,7 @@ def load(path: Path) -> PowerModel:
         model = PowerModel(method=settings.method)
         model.settings_, model.feature_map_, model.theta_ = settings, features, theta
         model.stretch_, model.calibration_ = _positive(meta["stretch"]), str(meta["calibration"])
+        model.standing_stretch_ = _positive(meta.get("standing_stretch", meta["stretch"]))  # files had but one
         model.energy_, model.summary_ = meta["energy"], {"made_with": dict(meta["made_with"]), **meta["summary"]}
         model.fingerprints_ = [str(f) for f in meta["fingerprints"]]
     except ArtifactError as problem:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from evband.channels import STANDING_KMH
 from evband.errors import SettingsError, TripsError
 from evband.mixtures import Array, GaussianMixture, Mixture, Stacked, StudentMixture
 from evband.quantile_sets import QuantileSet
@@ -24,7 +25,7 @@ Interval = Literal["mixture", "closed_form"]
 
 @dataclass(frozen=True, eq=False)
 class Bands:
-    """The predictive distribution of n grid rows, in kW; `members` already holds every stretch, `stretch` only records it.
+    """The predictive distribution of n grid rows, in kW; `members` already holds every stretch, `stretch` [n] only records it.
 
     `speed_kmh` and `acceleration_ms2` (for regimes), `outside_channel` (which input left the training range, "" for none),
     `power_kw` (as measured, NaN where unknown) and `hz` are optional.
@@ -40,9 +41,10 @@ class Bands:
     acceleration_ms2: Array | None = None
     outside_channel: NDArray | None = None
     hz: float | None = None
-    stretch: float = 1.0
+    stretch: float | Array = 1.0  # of every row
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "stretch", np.broadcast_to(np.asarray(self.stretch, np.float64), (len(self.members),)))
         for name in ("trip_id", "time_s", "warmup", "outside", *_OPTIONAL):
             values = getattr(self, name)
             if values is not None and len(values) != len(self.members):
@@ -55,7 +57,7 @@ class Bands:
 
     def __repr__(self) -> str:
         trips = len(dict.fromkeys(self.trip_id.tolist()))
-        return f"Bands({len(self)} rows, {trips} trips, {type(self.members).__name__}, stretch={self.stretch:.3g})"
+        return f"Bands({len(self)} rows, {trips} trips, {type(self.members).__name__})"
 
     @property
     def mean(self) -> Array:
@@ -105,9 +107,14 @@ class Bands:
         """Continuous ranked probability score at y, in kW."""
         return self.members.crps(y)
 
-    def stretched(self, k: float) -> Bands:
-        """The same bands with every distribution stretched about its mean by k."""
-        if not (np.isfinite(k) and k > 0):
+    @property
+    def standing(self) -> NDArray[np.bool_]:
+        """Where the car stands (under 1 km/h); nowhere if speed is unknown."""
+        return np.zeros(len(self), bool) if self.speed_kmh is None else np.asarray(self.speed_kmh < STANDING_KMH)
+
+    def stretched(self, k: float | Array) -> Bands:
+        """The same bands with every distribution stretched about its mean by k, a number or one for each row."""
+        if not np.all(np.isfinite(k) & (np.asarray(k) > 0)):
             raise SettingsError(f"A stretch must be a positive number, not {k}.")
         return replace(self, members=self.members.stretched(k), stretch=self.stretch * k)
 
@@ -133,6 +140,7 @@ class Bands:
             warmup=self.warmup[which],
             outside=self.outside[which],
             members=self.members.rows(which),
+            stretch=np.asarray(self.stretch)[which],
             **picked,
         )
 
@@ -150,12 +158,10 @@ class Bands:
             values = [getattr(part, name) for part in parts]
             return None if any(value is None for value in values) else np.concatenate(values)
 
-        stretches = {part.stretch for part in parts}
         return Bands(
-            **{name: join(name) for name in ("trip_id", "time_s", "warmup", "outside", *_OPTIONAL)},  # type: ignore[arg-type]
+            **{name: join(name) for name in ("trip_id", "time_s", "warmup", "outside", "stretch", *_OPTIONAL)},  # type: ignore[arg-type]
             members=Stacked([part.members for part in parts]),
             hz=parts[0].hz,
-            stretch=stretches.pop() if len(stretches) == 1 else float("nan"),
         )
 
     def to_frame(self, level: float = 0.9, interval: Interval = "mixture", members: bool = False) -> pl.DataFrame:

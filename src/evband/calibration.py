@@ -1,4 +1,4 @@
-"""Offline calibration: one factor that stretches every predictive distribution about its mean, fitted on trips the model never saw.
+"""Offline calibration: a factor that stretches predictive distributions about their mean, fitted on trips the model never saw.
 
 Rows of one trip err together, so the exchangeable unit is the trip, and a level needs at least level/(1 - level) of them: nine
 for 90 %. The scores that are calibrated are `Bands.needed_stretch`: by which factor each row's band would just have covered.
@@ -8,6 +8,7 @@ Neither rule can repair a shift (a first winter) that the calibration trips do n
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +42,34 @@ def fit_stretch(bands: Bands, level: float = 0.9) -> float:
     return _positive(float(_quantile(needed, np.array([level * (1 + w / trips)]))[0]))
 
 
+def fit_stretches(bands: Bands, level: float = 0.9, members: int | None = None) -> tuple[float, float]:
+    """`fit_stretch` of the rows on the move and of those at a standstill, each for itself, for an ensemble of `members`.
+
+    A standing car draws what its auxiliaries do, known to tenths of a kilowatt, and a moving one is uncertain by kilowatts: one
+    factor would leave bands at a standstill several times too wide. Where either lacks trips, all rows share one factor.
+
+    Trips left out are predicted by few of the members, and few cover less than all will. What M of them need is a + b / M, nearly:
+    the members that there are and either half of them tell a and b.
+    """
+    found, count = _stretches(bands, level), bands.members.count
+    if members is not None and members > count > 1:
+        half = count // 2
+        halves = [bands.members.only(which) for which in (slice(half), slice(count - half, count))]
+        few = np.mean([_stretches(replace(bands, members=part), level) for part in halves], axis=0)
+        b = (few - found) / (1 / half - 1 / count)
+        found = np.maximum(found - b * (1 / count - 1 / members), 0.5 * found)
+    return float(found[0]), float(found[1])
+
+
+def _stretches(bands: Bands, level: float) -> Array:
+    """On the move, at a standstill."""
+    standing = bands.standing
+    apart = [bands.rows(~standing), bands.rows(standing)]
+    if min(calibration_trips(part) for part in apart) < minimum_trips(level):
+        return np.full(2, fit_stretch(bands, level))
+    return np.array([fit_stretch(part, level) for part in apart])
+
+
 def conformal_stretch(bands: Bands, level: float = 0.9) -> float:
     """The stretch at which a random row of a new trip, exchangeable with these, is covered with probability at least `level`.
 
@@ -61,16 +90,21 @@ def minimum_trips(level: float) -> int:
     return math.ceil(level / (1 - level) - 1e-9)
 
 
+def calibration_trips(bands: Bands) -> int:
+    """Trips that have a row to calibrate on: measured, after the warm-up."""
+    return 0 if bands.power_kw is None else len(np.unique(bands.trip_id[np.isfinite(bands.power_kw) & ~bands.warmup]))
+
+
 def _needed(bands: Bands, level: float) -> tuple[Array, NDArray[np.intp]]:
     """The needed stretch of every measured row after warm-up, and its trip as a number; an error if trips are too few."""
     check_level(level)
-    known = np.zeros(len(bands), bool) if bands.power_kw is None else np.isfinite(bands.power_kw) & ~bands.warmup
-    trips = len(np.unique(bands.trip_id[known]))
+    trips = calibration_trips(bands)
     if trips < minimum_trips(level):
         raise TripsError(
             f"Calibrating {level:.4g} bands needs at least {minimum_trips(level)} trips with measured power, and there are {trips}; "
             "the bands stay as trained until more are given."
         )
+    known = np.isfinite(np.asarray(bands.power_kw)) & ~bands.warmup
     bands = bands if known.all() else bands.rows(known)
     _, trip = np.unique(bands.trip_id, return_inverse=True)
     return bands.needed_stretch(np.asarray(bands.power_kw), level), trip

@@ -160,6 +160,7 @@ def card(model: PowerModel) -> dict[str, Any]:
             "nu": None if nu is None else {"mean": float(nu.mean()), "low": float(nu.min()), "high": float(nu.max())},
             "nu_on_floor": on_the_floor(model),
             "stretch": float(model.stretch_),
+            "standing_stretch": float(model.standing_stretch_),
             "calibration": model.calibration_,
             "settings": s.to_dict(),
             "car": {

@@ -65,6 +65,7 @@ ELECTRICAL: frozenset[str] = frozenset(name for name, c in CHANNELS.items() if c
 VALUES: tuple[str, ...] = tuple(name for name, c in CHANNELS.items() if c.kind not in ("time", "id"))
 """Every channel that holds a number, in the order tables show them."""
 
+STANDING_KMH = 1.0  # slower is a standstill
 EDGES = ("speed_start_kmh", "speed_end_kmh")
 """Columns that only the grid has: the speeds at a bin's two edges, as far as they are known at its end."""
 

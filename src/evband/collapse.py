@@ -79,7 +79,7 @@ def distill(
     theta = _teach(arch, _start(arch, model, lesson, seed), lesson, plan, batches, progress)
     student = _sibling(model, "distilled")
     student.settings_, student.theta_ = settings, theta
-    student.stretch_ = 1.0
+    student.stretch_ = student.standing_stretch_ = 1.0
     student.calibration_ = f"taught the ensemble's calibrated bands ({model.calibration_})"
     student.summary_ = {
         **model.summary_,
@@ -94,7 +94,8 @@ def average(model: PowerModel) -> PowerModel:
         raise SettingsError(f"a {model.settings_.method} model has one network only; there is nothing to average")
     one = _sibling(model, model.settings_.method)
     one.settings_, one.theta_ = replace(model.settings_, members=1), model.theta_.mean(0, keepdim=True)
-    one.stretch_, one.calibration_ = model.stretch_, f"of the ensemble, not of this average ({model.calibration_})"
+    one.stretch_, one.standing_stretch_ = model.stretch_, model.standing_stretch_
+    one.calibration_ = f"of the ensemble, not of this average ({model.calibration_})"
     one.summary_ = {**model.summary_, "collapsed": {"how": "average", "members": _members(model)}}
     return one
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 
 from evband import road_load
-from evband.channels import EDGES
+from evband.channels import EDGES, STANDING_KMH
 from evband.errors import ArtifactError, SettingsError, TripsError
 from evband.feature_names import require_channels, resolve_features
 
@@ -199,6 +199,21 @@ class FeatureMap:
             here = slice(begin, begin + CHUNK_ROWS)
             x[here], r[here] = self._rows({name: signal[here] for name, signal in signals.items()})
         return x, r, which
+
+    @property
+    def standstill(self) -> tuple[int, float] | None:
+        """Which input tells a standstill, and under which scaled value; None where speed is no input."""
+        if "speed_kmh" not in self.input_names:
+            return None
+        column = self.input_names.index("speed_kmh")
+        return column, float(np.float32((STANDING_KMH - self.x_shift[column]) / self.x_scale[column]))
+
+    def standing(self, x: np.ndarray) -> np.ndarray:
+        """Of inputs [T, F]: whether the car stands, [T]."""
+        if self.standstill is None:
+            return np.zeros(len(x), bool)
+        column, limit = self.standstill
+        return np.asarray(x[:, column] < np.float32(limit))
 
     def weather_limits(self, channel: int) -> tuple[float, float]:
         """How far a slow channel counts: its training range and a little more."""

@@ -61,12 +61,21 @@ class Mixture(ABC):
         """Continuous ranked probability score in kW, integral of (F(x) - 1{x >= y})^2 dx (Gneiting & Raftery 2007)."""
 
     @abstractmethod
-    def stretched(self, k: float) -> Mixture:
-        """The distribution of mean + k (Y - mean)."""
+    def stretched(self, k: float | Array) -> Mixture:
+        """The distribution of mean + k (Y - mean); k may differ from row to row."""
 
     @abstractmethod
     def rows(self, which: NDArray) -> Mixture:
         """The same for some rows: a mask or indices."""
+
+    @property
+    @abstractmethod
+    def count(self) -> int:
+        """How many members there are (where rows differ in that, the fewest)."""
+
+    @abstractmethod
+    def only(self, members: slice) -> Mixture:
+        """The same rows by some of the members."""
 
     @abstractmethod
     def columns(self) -> dict[str, Array]:
@@ -175,16 +184,23 @@ class StudentMixture(Mixture):
 
         return self._by_chunk(integrate)
 
-    def stretched(self, k: float) -> StudentMixture:
+    def stretched(self, k: float | Array) -> StudentMixture:
         """mu_m' = mean + k (mu_m - mean), s_m' = k s_m: both variances grow by k^2, the mean stays."""
-        mu, s = np.empty_like(self.mu), np.empty_like(self.s)
+        mu, s, each = np.empty_like(self.mu), np.empty_like(self.s), self._target(k)
         for rows in _slices(len(self), max(1, _CHUNK // len(self.nu))):
-            mu[:, rows] = self.mean[rows] + k * (self.mu[:, rows] - self.mean[rows])
-            s[:, rows] = k * self.s[:, rows].astype(np.float64)
+            mu[:, rows] = self.mean[rows] + each[rows] * (self.mu[:, rows] - self.mean[rows])
+            s[:, rows] = each[rows] * self.s[:, rows].astype(np.float64)
         return StudentMixture(mu, s, self.nu)
 
     def rows(self, which: NDArray) -> StudentMixture:
         return StudentMixture(self.mu[:, which], self.s[:, which], self.nu)
+
+    @property
+    def count(self) -> int:
+        return len(self.nu)
+
+    def only(self, members: slice) -> StudentMixture:
+        return StudentMixture(self.mu[members], self.s[members], self.nu[members])
 
     def columns(self) -> dict[str, Array]:
         out: dict[str, Array] = {}
@@ -244,8 +260,8 @@ class Stacked(Mixture):
     def crps(self, y: ArrayLike) -> Array:
         return np.concatenate([part.crps(target) for part, target in self._with(y)])
 
-    def stretched(self, k: float) -> Stacked:
-        return Stacked([part.stretched(k) for part in self.parts])
+    def stretched(self, k: float | Array) -> Stacked:
+        return Stacked([part.stretched(own) for part, own in self._with(k)])
 
     def rows(self, which: NDArray) -> Stacked:
         """Some rows, in the order they have here; indices must be increasing."""
@@ -268,6 +284,13 @@ class Stacked(Mixture):
             )
             for name in names
         }
+
+    @property
+    def count(self) -> int:
+        return min(part.count for part in self.parts)
+
+    def only(self, members: slice) -> Stacked:
+        return Stacked([part.only(members) for part in self.parts])
 
     def _with(self, y: ArrayLike) -> Iterator[tuple[Mixture, Array]]:
         target = np.broadcast_to(np.asarray(y, dtype=np.float64), (len(self),))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from evband import job as jobs
 from evband import settings as presets
 from evband.bands import Bands
-from evband.calibration import fit_stretch, minimum_trips
+from evband.calibration import calibration_trips, fit_stretches, minimum_trips
 from evband.errors import SettingsError, TripsError
 from evband.estimator import Estimator
 from evband.features import FeatureMap
@@ -43,7 +44,8 @@ class PowerModel(Estimator):
     Every argument left at None takes the preset's value (`evband.settings.PRESETS`). After `fit`:
 
     - ``settings_``: the resolved settings; ``feature_map_``: inputs and scalers; ``theta_ [networks, parameters]``;
-    - ``stretch_``: the calibration factor (1 = none), ``calibration_``: what it rests on, or why there is none;
+    - ``stretch_``, ``standing_stretch_``: the calibration factors on the move and at a standstill (1 = none),
+      ``calibration_``: what they rest on, or why there are none;
     - ``summary_``: how the training went; ``fingerprints_``: of the trips it was trained or calibrated on.
     """
 
@@ -165,7 +167,7 @@ class PowerModel(Estimator):
         }
         inherited: list[str] = self.prior.fingerprints_ if isinstance(self.prior, PowerModel) else []
         self.fingerprints_: list[str] = sorted({*trips.fingerprints, *inherited})
-        self.stretch_, self.calibration_ = 1.0, "not asked for"
+        self.stretch_, self.standing_stretch_, self.calibration_ = 1.0, 1.0, "not asked for"
         self.energy_: dict[str, Any] | None = None
         if settings.calibrate:
             self._calibrate(trips, job)
@@ -175,25 +177,30 @@ class PowerModel(Estimator):
         """Stretch the mixture so that it holds on trips that its members never saw."""
         bands = self.out_of_bag(trips, job)
         self.energy_ = None if bands is None else _energy_errors(bands)
-        found = 0
-        if bands is not None and bands.power_kw is not None:
-            found = len(np.unique(bands.trip_id[np.isfinite(bands.power_kw) & ~bands.warmup]))
+        found = 0 if bands is None else calibration_trips(bands)
         if bands is None or found < minimum_trips(CALIBRATION_LEVEL):
             self.calibration_ = (
                 f"not calibrated: {found} trips with power after warm-up were left out of training in turn, "
                 f"{minimum_trips(CALIBRATION_LEVEL)} are needed for {CALIBRATION_LEVEL:.0%} bands"
             )
             return
-        self.stretch_ = fit_stretch(bands, CALIBRATION_LEVEL)
-        self.calibration_ = (
-            f"stretched by {self.stretch_:.3f} on {found} trips, each predicted by members that never saw it"
-        )
+        factors = self._stretch_by(bands, len(self._networks()))
+        self.calibration_ = f"stretched by {factors} on {found} trips, each predicted by members that never saw it"
         from evband.scores import evaluate
 
-        scores = evaluate(bands.stretched(self.stretch_), level=CALIBRATION_LEVEL)
+        calibrated = bands.stretched(np.where(bands.standing, self.standing_stretch_, self.stretch_))
+        scores = evaluate(calibrated, level=CALIBRATION_LEVEL)
         self.summary_["out_of_bag"] = {
             k: scores[k] for k in ("n", "rmse_kw", "mae_kw", "crps_kw", "coverage", "width_kw")
         }
+
+    def _stretch_by(self, bands: Bands, members: int | None = None) -> str:
+        """Take the stretches that these uncalibrated bands need, or all `members` would; and say them."""
+        if self.feature_map_.standstill is None:  # nothing tells a stream that the car stands
+            bands = replace(bands, speed_kmh=None)
+        self.stretch_, self.standing_stretch_ = fit_stretches(bands, CALIBRATION_LEVEL, members)
+        same = self.stretch_ == self.standing_stretch_
+        return f"{self.stretch_:.3f}" + ("" if same else f" ({self.standing_stretch_:.3f} at a standstill)")
 
     def out_of_bag(self, trips: Trips, job: Job) -> Bands | None:
         """Uncalibrated bands of the training trips, each by the members that left it out; None where no member did."""
@@ -205,15 +212,15 @@ class PowerModel(Estimator):
             held = trip_numbers[job.fold == fold]
             never_saw = [n for n, m in enumerate(plan) if len(held) and not np.isin(held, m.train).any()]
             if never_saw:
-                parts.append(self._bands(Trips(trips[int(t)] for t in held), self._networks(never_saw), stretch=1.0))
+                parts.append(self._bands(Trips(trips[int(t)] for t in held), self._networks(never_saw)))
         return Bands.concat(parts) if parts else None
 
     def recalibrate(self, trips: Any) -> Self:
         """Refit the stretch on trips that the model never saw (at least 9); whatever stretch there was is forgotten."""
         trips = self._on_grid(trips, self.settings_)
-        bands = self._bands(trips, self._networks(), stretch=1.0)
-        self.stretch_, self.energy_ = fit_stretch(bands, CALIBRATION_LEVEL), _energy_errors(bands)
-        self.calibration_ = f"stretched by {self.stretch_:.3f} on {len(trips)} trips given for it"
+        bands = self._bands(trips, self._networks())
+        self.calibration_ = f"stretched by {self._stretch_by(bands)} on {len(trips)} trips given for it"
+        self.energy_ = _energy_errors(bands)
         self.fingerprints_ = sorted({*self.fingerprints_, *trips.fingerprints})
         return self
 
@@ -254,7 +261,7 @@ class PowerModel(Estimator):
     def predict(self, trips: Any) -> Bands:
         """The predictive distribution of every grid row of these trips."""
         trips = self._on_grid(trips, self.settings_)
-        return self._bands(trips, self._networks(), self.stretch_)
+        return self._bands(trips, self._networks(), calibrated=True)
 
     def _networks(self, numbers: Sequence[int] | None = None) -> NDArray[np.int64]:
         """Which trained networks speak: all members, or with dropout the first, once for each pass."""
@@ -266,7 +273,7 @@ class PowerModel(Estimator):
             return np.zeros(self.settings_.members, np.int64)
         return np.arange(len(self.theta_))
 
-    def _bands(self, trips: Trips, networks: NDArray[np.int64], stretch: float) -> Bands:
+    def _bands(self, trips: Trips, networks: NDArray[np.int64], calibrated: bool = False) -> Bands:
         rows = [self.feature_map_.transform(trip) for trip in trips]
         start = np.concatenate([row.start for row in rows])
         generators = None
@@ -295,7 +302,10 @@ class PowerModel(Estimator):
             outside_channel=_outside_names(rows, self.feature_map_.channels),
             hz=self.settings_.hz,
         )
-        return bands.stretched(stretch) if stretch != 1.0 else bands
+        if not calibrated or self.stretch_ == self.standing_stretch_ == 1.0:
+            return bands
+        standing = np.concatenate([self.feature_map_.standing(row.x) for row in rows])
+        return bands.stretched(np.where(standing, self.standing_stretch_, self.stretch_))
 
     @property
     def architecture_(self) -> Any:

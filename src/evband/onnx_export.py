@@ -47,6 +47,7 @@ def ensemble_graph(
     nu: float | None = None,  # fixed degrees of freedom; None = learned
     levels: ArrayLike = LEVELS,
     stretch: float = 1.0,
+    standing: tuple[int, float, float] | None = None,
     metadata: Mapping[str, Any] | None = None,  # stored as JSON beside the weights
 ) -> Any:
     """The ONNX model of an ensemble; arguments as those of ``evband.tick.Engine``."""
@@ -60,8 +61,11 @@ def ensemble_graph(
         path = graph("MatMul", graph("Unsqueeze", "r", [0]), params["road_w"][:, :, None])  # [members, vehicles, 1]
     else:
         path = np.zeros((1, 1, 1), np.float32)
-    target = (float(y_mean), float(y_std), float(stretch))
+    unit = _unit(graph, float(y_std), stretch, standing)
+    target = (float(y_mean), float(y_std), unit)
     facts: dict[str, Any] = {"head": head, "stretch": stretch, "y_mean": y_mean, "y_std": y_std}
+    if standing:
+        facts["standing_stretch"] = standing[2]
     if head == "quantile":
         outputs = _quantile_head(graph, raw, path, np.asarray(levels, np.float64), target)
         facts["levels"] = np.asarray(levels, np.float64).tolist()
@@ -113,11 +117,20 @@ def _lstm(graph: _Graph, params: Params, s: Sizes) -> tuple[str, str, str]:
     return below, graph("Concat", *hs, axis=0), graph("Concat", *cs, axis=0)
 
 
+def _unit(graph: _Graph, y_std: float, stretch: float, standing: tuple[int, float, float] | None) -> str:
+    """[vehicles, 1]: kW that a stretched distribution is wide where the network's is 1."""
+    column, limit, at_rest = standing or (0, -np.inf, stretch)
+    speed = graph("Gather", "x", np.array([column], np.int64), axis=1)
+    stands = graph("Less", speed, np.float32(limit))
+    return graph("Where", stands, np.float32(y_std * at_rest), np.float32(y_std * stretch))
+
+
 def _mixture_head(
-    graph: _Graph, raw: str, path: str | NDArray, nu: NDArray, target: tuple[float, float, float]
+    graph: _Graph, raw: str, path: str | NDArray, nu: NDArray, target: tuple[float, float, str]
 ) -> dict[str, str]:
     """Mean of mu; AU = mean of s^2 nu/(nu-2); EU = variance of mu; in kW, stretched about the mean."""
-    y_mean, y_std, stretch = target
+    y_mean, y_std, wide = target
+    unit = graph("Squeeze", wide, [-1])
     mu_raw, s_raw = graph("Split", raw, n=2, axis=-1, num_outputs=2)
     mu = graph("Squeeze", graph("Add", mu_raw, path), [-1])  # [members, vehicles]
     s = graph("Squeeze", graph("Add", graph("Softplus", s_raw), np.float32(1e-4)), [-1])
@@ -127,7 +140,6 @@ def _mixture_head(
     noise = graph("ReduceMean", graph("Mul", graph("Mul", s, s), inflation), [0], keepdims=0)
     spread = graph("ReduceMean", graph("Mul", apart, apart), [0], keepdims=0)
     centre = graph("Add", graph("Mul", mean, y_std), y_mean)
-    unit = y_std * stretch
     return {
         "mean_kw": graph("Squeeze", centre, [0]),
         "aleatoric_kw": graph("Mul", graph("Sqrt", noise), unit),
@@ -138,10 +150,11 @@ def _mixture_head(
 
 
 def _quantile_head(
-    graph: _Graph, raw: str, path: str | NDArray, levels: NDArray, target: tuple[float, float, float]
+    graph: _Graph, raw: str, path: str | NDArray, levels: NDArray, target: tuple[float, float, str]
 ) -> dict[str, str]:
     """Each member sorted, then averaged; the mean by the quantile function with exponential tails, as QuantileSet."""
-    y_mean, y_std, stretch = target
+    y_mean, y_std, wide = target
+    unit = graph("Squeeze", wide, [-1])
     raw = graph("Add", raw, path)
     q = graph("TopK", raw, np.array([len(levels)]), n=2, axis=-1, largest=0, sorted=1)[0]  # [members, vehicles, levels]
     average = graph("ReduceMean", q, [0], keepdims=0)  # [vehicles, levels]
@@ -151,12 +164,11 @@ def _quantile_head(
     spread = graph("Squeeze", graph("ReduceMean", graph("Mul", apart, apart), [0], keepdims=0), [-1])
     band = (quantile_weights(levels, 0.95) - quantile_weights(levels, 0.05)) / (2 * _Z95)
     centre = graph("Add", graph("Mul", mean, y_std), y_mean)
-    unit = y_std * stretch
     return {
         "mean_kw": graph("Squeeze", centre, [-1]),
         "aleatoric_kw": graph("Mul", graph("Squeeze", graph("MatMul", average, band[:, None]), [-1]), unit),
         "epistemic_kw": graph("Mul", graph("Sqrt", spread), unit),
-        "quantiles_kw": graph("Add", graph("Mul", graph("Sub", average, mean), unit), centre),
+        "quantiles_kw": graph("Add", graph("Mul", graph("Sub", average, mean), wide), centre),
     }
 
 

@@ -116,13 +116,20 @@ class QuantileSet(Mixture):
         p = self.levels[:, None]
         return np.asarray(2 * np.mean(np.maximum(p * error, (p - 1) * error), axis=0))
 
-    def stretched(self, k: float) -> QuantileSet:
+    def stretched(self, k: float | Array) -> QuantileSet:
         m = self.mean
         centre = None if self.centre is None else (m + k * (self.centre - m)).astype(self.centre.dtype)
         return QuantileSet((m + k * (self.q - m)).astype(self.q.dtype), self.levels, centre)
 
     def rows(self, which: NDArray) -> QuantileSet:
         return QuantileSet(self.q[:, :, which], self.levels, None if self.centre is None else self.centre[:, which])
+
+    @property
+    def count(self) -> int:
+        return len(self.q)
+
+    def only(self, members: slice) -> QuantileSet:
+        return QuantileSet(self.q[members], self.levels, None if self.centre is None else self.centre[members])
 
     def columns(self) -> dict[str, Array]:
         out: dict[str, Array] = {}

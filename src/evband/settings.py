@@ -50,6 +50,7 @@ class Settings:
     burn_in: int = 32
     batch: int = 16
     clip: float = 1.0
+    nu_pace: float = 10.0  # one number a member, with a gradient small beside its noise: at the others' pace it stays put
     beta: float = 0.5
     temperature: float = 0.1  # of the anchors: thirty members may stray further than one should
     trip_effect: float = 0.5  # share of a window's mean error that is the trip's own: the location is not fitted to it
@@ -104,6 +105,7 @@ PRESETS = {
         epochs=300,
         rate=1e-3,
         schedule="constant",
+        nu_pace=1.0,
         beta=0.0,
         temperature=1.0,
         trip_effect=0.0,
@@ -145,7 +147,7 @@ def resolve(preset: str, **chosen: Any) -> Settings:
 
 def completed(saved: dict[str, Any]) -> dict[str, Any]:
     """Settings as an earlier version saved them, with what it did where it did not say so."""
-    return {"trip_effect": 0.0} | saved
+    return {"trip_effect": 0.0, "nu_pace": 1.0} | saved
 
 
 _TYPES: dict[str, tuple[type, ...]] = {"int": (int,), "bool": (bool,), "float": (int, float), "str": (str,)}

@@ -1,16 +1,15 @@
 """`fit --tune`: settings chosen on inner folds of the user's own trips.
 
-Each candidate is two members a fold, scored on the trips they left out, by CRPS. What is best for one member is not best
+Each candidate is four members a fold, scored on the trips they left out, by CRPS. What is best for one member is not best
 for many, which err in different ways; but the CRPS is quadratic in the distribution, so that of M members drawn alike is
-a + b / M on average, and one and two of them tell what thirty would score. Candidates that differ only in what a member
-carries (beta, trip effect) train side by side. A dropout method chooses its rate instead, by what its passes score.
+a + b / M on average, and one member and four of them tell what thirty would score. Settings are chosen one after the other,
+the candidates of each side by side. A dropout method chooses its rate instead, by what its passes score.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -25,9 +24,8 @@ from evband.settings import Settings
 from evband.spoken import distribution
 from evband.training.loop import Progress, Trainer, run
 
-BETAS = (0.5, 0.0, 1.0)
-EFFECTS = (0.5, 0.0, 0.8)
-TEMPERATURES = (0.1, 1.0)
+SEARCHED = {"beta": (0.5, 0.0, 1.0), "trip_effect": (0.5, 0.0, 0.8), "temperature": (0.1, 0.01, 1.0)}
+MEMBERS = 4  # of each candidate, a fold
 RATES = (0.02, 0.05, 0.1, 0.2)
 PASSES = 10  # through a dropout network
 
@@ -66,27 +64,31 @@ def tune(
 
 
 def _members(job: Job, settings: Settings, device: str, progress: Watch) -> list[dict[str, Any]]:
-    """CRPS of every beta with every trip effect, then of the other temperatures with the best of those."""
-    quantile = settings.head == "quantile"  # has no scale to weight by, nor to keep apart from the location
-    betas, effects = ((settings.beta,), (settings.trip_effect,)) if quantile else (BETAS, EFFECTS)
-    first, *others = (0.0,) if settings.kind == "ensemble" else TEMPERATURES  # without anchors nothing to weigh
-    tried = _crps(job, settings, list(product(betas, effects, [first])), device, progress)
-    best = min(tried, key=lambda row: float(row["score"]))
-    if others:
-        more = [(best["beta"], best["trip_effect"], other) for other in others]
-        tried += _crps(job, settings, more, device, progress)
+    """CRPS of each candidate: every beta at the first trip effect and temperature, then the others with the best so far."""
+    searched = dict(SEARCHED)
+    if settings.head == "quantile":  # has no scale to weight by, nor to keep apart from the location
+        searched |= {"beta": (settings.beta,), "trip_effect": (settings.trip_effect,)}
+    if settings.kind == "ensemble":  # has no anchors to weigh
+        searched["temperature"] = (0.0,)
+    best: dict[str, Any] = {name: values[0] for name, values in searched.items()}
+    tried: list[dict[str, Any]] = []
+    for name, values in searched.items():
+        candidates = [best | {name: value} for value in values if not tried or value != best[name]]
+        if candidates:
+            tried += _crps(job, settings, candidates, device, progress)
+            best = {k: v for k, v in min(tried, key=lambda row: float(row["score"])).items() if k != "score"}
     return tried
 
 
 def _crps(
-    job: Job, settings: Settings, candidates: list[tuple[float, float, float]], device: str, progress: Watch
+    job: Job, settings: Settings, candidates: list[dict[str, Any]], device: str, progress: Watch
 ) -> list[dict[str, Any]]:
-    """CRPS of candidates (beta, trip effect, temperature), from one training run."""
-    members = members_of(job, replace(settings, members=2 * job.folds, early_stop=True))
-    stacked = [replace(m, beta=b, trip_effect=e, temperature=t) for b, e, t in candidates for m in members]
+    """CRPS of candidates, from one training run."""
+    members = members_of(job, replace(settings, members=MEMBERS * job.folds, early_stop=True))
+    stacked = [replace(m, **candidate) for candidate in candidates for m in members]
     trainer = Trainer(job.architecture(settings), job.data, stacked, settings.training(), device)
     theta = run(trainer, progress).to(device)
-    one, two = np.zeros((2, len(candidates)))
+    one, four = np.zeros((2, len(candidates)))
     for fold in range(job.folds):
         rows = _left_out(job, fold)
         y = job.data.y[rows]
@@ -94,24 +96,19 @@ def _crps(
         own = range(fold, len(stacked), job.folds)  # member m leaves out fold m % folds
         said = predict(trainer.arch, theta[list(own)], job.data.x[rows], job.data.r[rows], job.data.start[rows])
         for c in range(len(candidates)):
-            first, second = 2 * c, 2 * c + 1
-            for which, total, share in (
-                ([first, first], one, 0.5),  # one member is a mixture of itself
-                ([second, second], one, 0.5),
-                ([first, second], two, 1.0),
-            ):
+            mine = list(range(MEMBERS * c, MEMBERS * (c + 1)))
+            alone = [([m, m], one, 1 / MEMBERS) for m in mine]  # one member is a mixture of itself
+            for which, total, share in [*alone, (mine, four, 1.0)]:
                 mixture = distribution(said.part(which, known), trainer.arch.levels)
                 total[c] += share * mixture.crps(y[known]).sum()
-    mean = of_many(one, two, settings.members) / np.isfinite(job.data.y).sum()
-    return [
-        {"beta": b, "trip_effect": e, "temperature": t, "score": float(s)}
-        for (b, e, t), s in zip(candidates, mean, strict=True)
-    ]
+    mean = of_many(one, four, settings.members) / np.isfinite(job.data.y).sum()
+    return [candidate | {"score": float(s)} for candidate, s in zip(candidates, mean, strict=True)]
 
 
-def of_many(one: NDArray[np.float64], two: NDArray[np.float64], members: int) -> NDArray[np.float64]:
-    """The CRPS of an ensemble, from that of one member and of two: a + b / M."""
-    return one - 2.0 * (one - two) * (1.0 - 1.0 / members)
+def of_many(one: NDArray[np.float64], four: NDArray[np.float64], members: int) -> NDArray[np.float64]:
+    """The CRPS a + b / M of an ensemble, from that of one member and of `MEMBERS`."""
+    b = (one - four) / (1.0 - 1.0 / MEMBERS)
+    return one - b * (1.0 - 1.0 / members)
 
 
 def _rates(job: Job, settings: Settings, device: str, progress: Watch) -> list[dict[str, Any]]:

@@ -30,6 +30,6 @@ def calibrate(
     warn_of_training_trips(
         fitted, trips, "so the bands will be too narrow; calibrate on trips that the model never saw."
     )
-    before = fitted.stretch_
+    before = fitted.calibration_
     fitted.recalibrate(trips).save(output)
-    print(f"{output}: {fitted.calibration_}; the stretch was {before:.3f}")
+    print(f"{output}: {fitted.calibration_}; before: {before}")

@@ -54,7 +54,7 @@ def _lines(told: dict[str, Any]) -> list[tuple[str, str]]:
     if nu:
         floor = f"; {told['nu_on_floor']} on the floor" if told["nu_on_floor"] else ""
         lines.append(("degrees of freedom", f"{nu['mean']:.2f} ({nu['low']:.2f} to {nu['high']:.2f}{floor})"))
-    lines.append(("calibration", f"{told['calibration']} (stretch {told['stretch']:.3f})"))
+    lines.append(("calibration", str(told["calibration"])))
     for name, term in told["car"].items():
         lines.append((name, f"{term['mean']:.4g} +- {term['spread']:.3g} {term['unit']}"))
     if not told["road_load_terms"]:

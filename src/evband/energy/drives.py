@@ -67,7 +67,7 @@ def drives_of(bands: Bands) -> list[Drive]:
 
 def _drive(bands: Bands, a: int, b: int) -> Drive:
     part = bands.members.rows(np.arange(a, b))
-    mean, stretch = part.mean, bands.stretch if np.isfinite(bands.stretch) else 1.0
+    mean, stretch = part.mean, np.asarray(bands.stretch)[a:b]
     speed, power = bands.speed_kmh, bands.power_kw
     assert speed is not None
     assert bands.hz is not None

@@ -10,6 +10,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from evband.bands import Bands
+from evband.channels import STANDING_KMH
 from evband.errors import TripsError
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ def regimes(bands: Bands) -> NDArray | None:
         return None
     speed = bands.speed_kmh
     braking = np.zeros(len(speed), bool) if bands.acceleration_ms2 is None else bands.acceleration_ms2 < -0.3
-    conditions = [np.isnan(speed), speed < 1, braking, speed < 50, speed > 90]
+    conditions = [np.isnan(speed), speed < STANDING_KMH, braking, speed < 50, speed > 90]
     return np.select(conditions, ["", "standstill", "braking", "city", "motorway"], default="rural")
 
 

@@ -58,6 +58,7 @@ def advance(
     hiddens, sums, raw, inputs, roads, rows, slots = work
     target, inflation, standard, cubics, levels = band
     members, outputs = head_bias.shape
+    speed, limit = int(target[5]), target[6]
     flat_raw, flat_inputs = raw.reshape(-1), inputs.reshape(-1)
     done = 0
     while done < len(who):
@@ -74,6 +75,7 @@ def advance(
         for v in range(count):
             slot = slots[v]
             mu, s = location[who[slot]], scale[who[slot]]
+            stretch = target[4] if speed >= 0 and inputs[v, speed] < limit else target[2]
             for m in range(members):
                 mu[m] = 0.0
             for k in range(road.shape[0]):
@@ -83,12 +85,12 @@ def advance(
                 for m in range(members):
                     for j in range(outputs):
                         raw[v, m, j] += head_bias[m, j] + mu[m]
-                quantile_row(target, raw[v], levels, spare, mu, out[slot])
+                quantile_row(target, stretch, raw[v], levels, spare, mu, out[slot])
             else:
                 for m in range(members):
                     mu[m] += raw[v, m, 0] + head_bias[m, 0]
                     s[m] = raw[v, m, 1] + head_bias[m, 1]
-                mixture_row(target, mu, s, spare, inflation, standard, cubics, warm[who[slot]], out[slot])
+                mixture_row(target, stretch, mu, s, spare, inflation, standard, cubics, warm[who[slot]], out[slot])
 
 
 class Engine:
@@ -111,6 +113,7 @@ class Engine:
         nu: float | None = None,  # fixed degrees of freedom; None = learned
         levels: ArrayLike = LEVELS,
         stretch: float = 1.0,
+        standing: tuple[int, float, float] | None = None,  # the input that is speed, under which value it stands, stretch there
         level: float = 0.9,
         vehicles: int = 1,
         precision: Precision = "float32",
@@ -142,7 +145,8 @@ class Engine:
         self._nu = degrees_of_freedom(params, head, nu_min, nu, sizes.members)
         self._inflation = np.where(np.isinf(self._nu), 1.0, 1.0 / (1.0 - 2.0 / self._nu))
         self._cubics = tail_cubics(self._nu)
-        self._target = np.array([y_mean, y_std, stretch, 0.0])
+        speed, limit, at_rest = standing or (-1, 0.0, stretch)
+        self._target = np.array([y_mean, y_std, stretch, 0.0, at_rest, speed, limit])
         self.level = level
         self._allocate()
 
@@ -191,7 +195,7 @@ class Engine:
     def stretch(self, stretch: float) -> None:
         if not (np.isfinite(stretch) and stretch > 0):
             raise SettingsError(f"A stretch must be a positive number, not {stretch}.")
-        self._target[2] = stretch
+        self._target[2] = self._target[4] = stretch
 
     def tick(self, x: Floats, r: Floats = (), vehicle: int = 0) -> NDArray[np.float64]:
         """One step of one vehicle: mean, lower, upper, aleatoric, epistemic in kW, a view that its next tick overwrites.

@@ -21,8 +21,9 @@ def engine_of(model: PowerModel, level: float = 0.9, vehicles: int = 1, precisio
 
 
 def network_settings(model: PowerModel) -> dict[str, Any]:
-    """Head, target scale and stretch."""
+    """Head, target scale and stretches."""
     arch, features = model.architecture_, model.feature_map_
+    standstill = features.standstill
     return {
         "head": "t" if arch.head == "distilled" else arch.head,  # params_ gives its two members
         "y_mean": features.y_mean,
@@ -31,6 +32,7 @@ def network_settings(model: PowerModel) -> dict[str, Any]:
         "nu": arch.nu,
         "levels": arch.levels,
         "stretch": model.stretch_,
+        "standing": None if standstill is None else (*standstill, model.standing_stretch_),
     }
 
 

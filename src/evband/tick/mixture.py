@@ -85,7 +85,8 @@ def quantile(
 
 @compiled(error_model="numpy")
 def mixture_row(
-    target: Array,  # [4] mean and std of the target in kW, stretch, probability over the upper end
+    target: Array,  # mean and std of the target in kW, a stretch, probability over the upper end, and more
+    k: float,  # stretch
     mu: Array,  # [members] standardised location in, kW out
     s: Array,  # [members] raw scale in, kW out
     inverse: Array,  # [members] scratch
@@ -112,7 +113,7 @@ def mixture_row(
     for m in range(members):
         spread += (mu[m] - mean) * (mu[m] - mean)
     spread /= members
-    total, k = math.sqrt(noise + spread), target[2]
+    total = math.sqrt(noise + spread)
     out[0], out[3], out[4] = mean, k * math.sqrt(noise), k * math.sqrt(spread)
     for end in range(2):
         above = target[3] if end else 1.0 - target[3]
@@ -122,7 +123,7 @@ def mixture_row(
 
 
 @compiled()
-def quantile_row(target: Array, raw: Array, levels: Array, average: Array, median: Array, out: Array) -> None:
+def quantile_row(target: Array, k: float, raw: Array, levels: Array, average: Array, median: Array, out: Array) -> None:
     """One row of a quantile head as ``predict`` has it: each member sorted, then averaged; linear between levels.
 
     raw [members, levels] comes standardised and leaves sorted; median [members] receives each member's own in kW;
@@ -148,9 +149,9 @@ def quantile_row(target: Array, raw: Array, levels: Array, average: Array, media
     for j in range(count - 1):
         mean += (levels[j + 1] - levels[j]) * 0.5 * (average[j] + average[j + 1])
     width = _quantile(levels, average, lower, upper, 0.95) - _quantile(levels, average, lower, upper, 0.05)
-    out[0], out[3], out[4] = mean, target[2] * width / (2 * 1.6448536269514722), target[2] * math.sqrt(spread)
-    out[1] = mean + target[2] * (_quantile(levels, average, lower, upper, target[3]) - mean)
-    out[2] = mean + target[2] * (_quantile(levels, average, lower, upper, 1.0 - target[3]) - mean)
+    out[0], out[3], out[4] = mean, k * width / (2 * 1.6448536269514722), k * math.sqrt(spread)
+    out[1] = mean + k * (_quantile(levels, average, lower, upper, target[3]) - mean)
+    out[2] = mean + k * (_quantile(levels, average, lower, upper, 1.0 - target[3]) - mean)
 
 
 @compiled()

@@ -182,7 +182,11 @@ class Trainer:
         grad.mul_((self.settings.clip / norm.clamp(min=1e-12)).clamp(max=1.0))
         grad.copy_(torch.where(bad, 0.0, grad))
         self._loss_sum += torch.nan_to_num(loss.detach(), nan=0.0, posinf=0.0, neginf=0.0)
+        nu = self.arch.slices.get("nu_raw", slice(0))
+        before = self.theta.detach()[:, nu].clone()
         self.optimiser.step()
+        with torch.no_grad():
+            self.theta[:, nu] += (self.settings.nu_pace - 1.0) * (self.theta[:, nu] - before)
 
     def epoch(self) -> float:
         """One pass over the data; returns the mean loss over members."""

@@ -17,6 +17,7 @@ class TrainingSettings:
     burn_in: int = 32
     batch: int = 64  # windows a step, of each member
     clip: float = 1.0  # gradient norm, of each member
+    nu_pace: float = 1.0  # how many times as fast the degrees of freedom move
     prior_scale: str = "posterior"  # prior term over N; "literal" = as the paper prints it
     resample: str | None = None  # "trips": each member weights trips by a Bayesian bootstrap
     dropout: float = 0.0
@@ -37,8 +38,8 @@ class TrainingSettings:
             raise ValueError(f"burn_in {self.burn_in} must lie between 0 and the window of {self.window} steps")
         if not 0 <= self.dropout < 1:
             raise ValueError(f"dropout {self.dropout} must be at least 0 and under 1")
-        if min(self.epochs, self.batch, self.checks, self.patience) < 1:
-            raise ValueError("epochs, batch, checks and patience must be at least 1")
+        if min(self.epochs, self.batch, self.checks, self.patience, self.nu_pace) < 1:
+            raise ValueError("epochs, batch, checks, patience and nu_pace must be at least 1")
 
 
 def learning_rate(settings: TrainingSettings, step: int, steps: int) -> float:
