@@ -58,7 +58,9 @@ def main() -> None:
             print(seed, number, flush=True)
     with given.out.open("w", newline="") as file:
         file.write(f"# python benchmarks/seeds.py --task {given.task} --seeds {' '.join(map(str, given.seeds))}\n")
-        file.write(f"# torch {torch.__version__}; one row a test trip, sums as in folds.csv; trips numbered as prepared\n")
+        file.write(
+            f"# torch {torch.__version__}; one row a test trip, sums as in folds.csv; trips numbered as prepared\n"
+        )
         writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
         writer.writeheader()
         for row in rows:

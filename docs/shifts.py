@@ -1,4 +1,4 @@
-"""Head and rows of the tables on trips that differ: season.csv, epistemic.csv and trip_effect.csv."""
+"""Head and rows of the tables on trips that differ: season.csv, epistemic.csv, trip_effect.csv and stretches.csv."""
 
 from __future__ import annotations
 
@@ -53,6 +53,42 @@ def trip_effect(frame: pl.DataFrame, logs: dict[str, str]) -> Table:
     }
     head = ["RMSE / CRPS / log score", *(f"trip effect {effect:g}" for effect in effects)]
     return head, [[title, *(cells[task, effect] for effect in effects)] for task, title in logs.items()]
+
+
+def noise(frame: pl.DataFrame) -> Table:
+    """What a model says of noise that the simulator knows."""
+    head = ["simulated car", "rank correlation of AU", "AU over the truth", "degrees of freedom", "true"]
+    return head, [
+        [
+            str(row["vehicle"]).replace("_", " "),
+            *(f"{row[k]:.2f}" for k in ("rank_correlation", "ratio", "nu")),
+            f"{row['true_nu']:g}",
+        ]
+        for row in frame.iter_rows(named=True)
+    ]
+
+
+def stretches(frame: pl.DataFrame, logs: dict[str, str]) -> Table:
+    """Coverage (at a standstill), CRPS and log score of each log as the calibration is refined."""
+    n = pl.col("n").sum()
+    scores = frame.group_by("task", "how").agg(
+        coverage=pl.col("covered").sum() / n,
+        still=pl.col("standing_covered").sum() / pl.col("standing").sum(),
+        crps=pl.col("crps").sum() / n,
+        log_score=pl.col("log_score").sum() / n,
+    )
+    cells = {
+        (task, how): f"{coverage:.3f} ({still:.2f}) / {crps:.3f} / {log_score:.3f}"
+        for task, how, coverage, still, crps, log_score in scores.iter_rows()
+    }
+    ways = {
+        "none": "as trained",
+        "one": "one factor",
+        "apart": "standstill apart",
+        "all members": "and for all members",
+    }
+    head = ["coverage (at a standstill) / CRPS / log score", *ways.values()]
+    return head, [[title, *(cells[task, how] for how in ways)] for task, title in logs.items()]
 
 
 def _covered(row: dict[str, Any], name: str, prefix: str = "") -> str:

@@ -20,7 +20,7 @@ import numpy as np
 import polars as pl
 from beside import bench, bench_bound, energy, profile
 from measured import by_model, difference, measured, summary
-from shifts import epistemic, season, trip_effect
+from shifts import epistemic, noise, season, stretches, trip_effect
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS, PAPER = ROOT / "benchmarks" / "results", ROOT / "docs" / "paper"
@@ -289,7 +289,8 @@ def tables() -> dict[str, Callable[[], str]]:
     """Every name that a mark can have."""
     trips = measured(read("folds"), read("rivals"), read("crps19"))
     sims, lit, ablation = read("simulated"), read("literal"), read("ablation")
-    winter, unknown, effects = read("season"), read("epistemic"), read("trip_effect")
+    winter, unknown, effects, factors = (read(name) for name in ("season", "epistemic", "trip_effect", "stretches"))
+    told = read("simulated_noise")
     kwh, speed, steps, parts = read("energy"), read("bench"), read("training_step"), read("profile_fit")
     paper = {n: read(n, PAPER) for n in ("table1_features", "table2_accuracy", "table3_calibration")}
     one_, two, three = (frame for frame in paper.values() if frame is not None)
@@ -308,6 +309,8 @@ def tables() -> dict[str, Callable[[], str]]:
         "season": lambda: PENDING if winter is None else markdown(*season(winter), left=2),
         "epistemic": lambda: PENDING if unknown is None else markdown(*epistemic(unknown, TASKS), left=3),
         "trip_effect": lambda: PENDING if effects is None else markdown(*trip_effect(effects, TASKS)),
+        "stretches": lambda: PENDING if factors is None else markdown(*stretches(factors, TASKS)),
+        "noise": lambda: PENDING if told is None else markdown(*noise(told)),
         "accuracy": lambda: claim_accuracy(sims),
         "coverage": lambda: claim_coverage(sims),
         "sharper": lambda: claim_against(sims, "quantile-anchor", "width_at_90_kw", "width at 90 % coverage"),

@@ -138,8 +138,26 @@ def test_stretch_describes_one_distribution():
     np.testing.assert_allclose(bands.logpdf(m + 1.3 * (y - m)), mixture.logpdf(y) - np.log(1.3))
     np.testing.assert_allclose(bands.crps(m + 1.3 * (y - m)), 1.3 * mixture.crps(y), atol=1e-5)
     assert bands.stretched(2.0).stretch == pytest.approx(2.6)
-    with pytest.raises(SettingsError, match="positive"):
-        bands.stretched(0.0)
+    for wrong in (0.0, np.where(np.arange(len(bands)) == 1, -1.0, 1.0)):
+        with pytest.raises(SettingsError, match="positive"):
+            bands.stretched(wrong)
+
+
+@pytest.mark.parametrize("kind", ["student", "quantiles", "stacked"])
+def test_each_row_may_have_a_stretch_of_its_own(kind):
+    rng = np.random.default_rng(7)
+    mixture = random_mixture(rng)
+    if kind == "quantiles":
+        mixture = QuantileSet(np.sort(rng.normal(size=(3, 19, 5)), axis=1))
+    parts = [bands_of(mixture)] * (2 if kind == "stacked" else 1)
+    bands = Bands.concat(parts) if kind == "stacked" else parts[0]
+    k = rng.uniform(0.3, 3, len(bands))
+    both = bands.stretched(k)
+    np.testing.assert_array_equal(both.stretch, k)
+    for row in range(len(bands)):
+        one = bands.rows(np.arange(len(bands)) == row).stretched(float(k[row]))
+        assert both.quantile(0.8)[row] == pytest.approx(one.quantile(0.8)[0])
+        assert both.rows(np.arange(len(bands)) == row).stretch == pytest.approx(k[row])
 
 
 def test_quantile_set_of_a_known_distribution():

@@ -65,6 +65,7 @@ class Session:
     road=st.integers(0, 5),
     head=st.sampled_from(["t", "gaussian", "quantile"]),
     stretch=st.floats(0.5, 2.0),
+    standing=st.sampled_from([None, 0.3]),
     vehicles=st.integers(1, 5),
     seed=st.integers(0, 10_000),
 )
@@ -76,12 +77,14 @@ def test_the_graph_ticks_like_the_engine(
     road: int,
     head: str,
     stretch: float,
+    standing: float | None,
     vehicles: int,
     seed: int,
 ) -> None:
     params = make_params(members, layers, features, hidden, road, 19 if head == "quantile" else 2, seed)
-    engine = Engine(params, head=head, stretch=stretch, vehicles=vehicles, **TARGET)
-    session = Session(ensemble_graph(params, head=head, stretch=stretch, **TARGET), vehicles)
+    how = {"head": head, "stretch": stretch, "standing": standing and (features - 1, 0.0, standing), **TARGET}
+    engine = Engine(params, vehicles=vehicles, **how)
+    session = Session(ensemble_graph(params, **how), vehicles)
     g = np.random.default_rng(seed)
     for _ in range(4):
         x, r = (g.standard_normal((vehicles, width)).astype(np.float32) for width in (features, road))
@@ -92,11 +95,11 @@ def test_the_graph_ticks_like_the_engine(
         if head == "quantile":
             np.testing.assert_allclose(out["quantiles_kw"][:, [0, -1]], bands[:, 1:3], atol=1e-4, rtol=1e-5)
         else:
-            centre = bands[:, :1]
+            centre, k = bands[:, :1], np.where(x[:, -1:] < 0, standing or stretch, stretch)
             np.testing.assert_allclose(
-                out["location_kw"].T, centre + stretch * (engine.location - centre), atol=1e-4, rtol=1e-5
+                out["location_kw"].T, centre + k * (engine.location - centre), atol=1e-4, rtol=1e-5
             )
-            np.testing.assert_allclose(out["scale_kw"].T, stretch * engine.scale, atol=1e-4, rtol=1e-5)
+            np.testing.assert_allclose(out["scale_kw"].T, k * engine.scale, atol=1e-4, rtol=1e-5)
     for v in range(vehicles):
         for state, expected in zip(("h", "c"), engine.state(v), strict=True):
             np.testing.assert_allclose(session.state[state][:, :, v], expected, atol=1e-5)

@@ -189,7 +189,7 @@ def test_dropout_masks_fold_into_the_weights() -> None:
 
 def logged(trip_id: str, seed: int, rows: int = 200) -> pl.DataFrame:
     g = np.random.default_rng(seed)
-    speed = np.clip(50 + np.cumsum(g.standard_normal(rows)), 0, 130)
+    speed = np.where(np.arange(rows) % 60 < 10, 0.0, np.clip(50 + np.cumsum(g.standard_normal(rows)), 0, 130))
     acceleration = np.gradient(speed / 3.6)
     power = 0.1 * speed + 1.6 * acceleration * speed / 3.6 + g.standard_normal(rows)
     return pl.DataFrame(
@@ -209,12 +209,23 @@ def test_the_engine_of_a_fitted_model_agrees_with_its_predict(method: str, road:
     shape = {"members": 3, "layers": 2, "hidden": 12, "road_load": road}
     model = evband.PowerModel(method, epochs=1, calibrate=False, device="cpu", **shape)
     model.fit(pl.concat([logged("a", 0), logged("b", 1)]))
-    model.stretch_ = 1.3
+    model.stretch_, model.standing_stretch_ = 1.3, 0.4
     trips = evband.Trips.from_frame(logged("c", 2)).on_grid(model.settings_.hz)
     bands, rows = model.predict(trips), model.feature_map_.transform(trips[0])
+    assert set(bands.stretch) == {1.3, 0.4}
     expected = np.stack([bands.mean, *bands.interval(0.8), bands.aleatoric, bands.epistemic], 1)
     got = ticks(engine_of(model, level=0.8), rows.x, rows.r)
     np.testing.assert_allclose(got, expected, atol=1e-5 * model.feature_map_.y_std)
+
+
+@pytest.mark.parametrize("head", ["t", "quantile"])
+def test_a_standing_vehicle_has_a_stretch_of_its_own(head: str) -> None:
+    params, (x, r) = make_params(outputs=19 if head == "quantile" else 2), drive(12, 4, 3)
+    stands = x[:, 2] < 0.25
+    assert 0 < stands.sum() < len(x)
+    engine = make_engine(params, head=head, stretch=1.2, standing=(2, 0.25, 0.3))
+    expected = bands_of(whole_trip(params, head, x, r).stretched(np.where(stands, 0.3, 1.2)))
+    np.testing.assert_allclose(ticks(engine, x, r), expected, atol=1e-5 * Y_STD)
 
 
 def test_a_fixed_nu_and_a_new_level() -> None:

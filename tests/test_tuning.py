@@ -1,7 +1,5 @@
 """Settings chosen on inner folds."""
 
-from itertools import product
-
 import numpy as np
 import pytest
 
@@ -11,7 +9,7 @@ from evband.model import PowerModel
 from evband.preparing import prepare
 from evband.settings import resolve
 from evband.trips import Trips
-from evband.tuning import BETAS, EFFECTS, RATES, TEMPERATURES, of_many, tune
+from evband.tuning import RATES, SEARCHED, of_many, tune
 from tiny_car import TINY, drive, drives
 
 SMALL = {k: v for k, v in TINY.items() if k != "device"} | {"epochs": 2}
@@ -25,31 +23,34 @@ def tuned(method: str = "t-anchor", say=None):
 def test_every_candidate_is_tried_and_the_best_is_taken():
     said: list[str] = []
     choice = tuned(say=said.append)
-    first, rest = choice.tried[:9], choice.tried[9:]
-    assert [(row["beta"], row["trip_effect"]) for row in first] == list(product(BETAS, EFFECTS))
-    lead = min(first, key=lambda row: row["score"])
-    assert [row["temperature"] for row in rest] == list(TEMPERATURES[1:])
-    assert {(row["beta"], row["trip_effect"]) for row in rest} == {(lead["beta"], lead["trip_effect"])}
-    best = min(choice.tried, key=lambda row: row["score"])
-    for name in ("beta", "trip_effect", "temperature"):
-        assert getattr(choice.settings, name) == best[name]
-    assert "10 candidates" in said[-1]
+    at = {name: values[0] for name, values in SEARCHED.items()}
+    tried = list(choice.tried)
+    for name, values in SEARCHED.items():  # one after the other, each with the best so far
+        for value in values if name == "beta" else values[1:]:
+            row = tried.pop(0)
+            assert {k: v for k, v in row.items() if k != "score"} == at | {name: value}
+        best = min(choice.tried[: len(choice.tried) - len(tried)], key=lambda row: row["score"])
+        at = {k: v for k, v in best.items() if k != "score"}
+    assert not tried
+    for name, value in at.items():
+        assert getattr(choice.settings, name) == value
+    assert "7 candidates" in said[-1]
 
 
 def test_each_trip_is_scored_by_the_members_that_left_it_out():
-    """For an ensemble of two the score of a candidate is its two members' CRPS a fold, over every known row once."""
-    settings = resolve("default", **{**SMALL, "members": 2})
+    """For an ensemble of four the score of a candidate is its four members' CRPS a fold, over every known row once."""
+    settings = resolve("default", **{**SMALL, "members": 4})
     trips = drives(3, seconds=150)
     first = tune(prepare(trips, settings)[1], settings).tried[0]
     chosen = {name: first[name] for name in ("beta", "trip_effect", "temperature")}
-    model = PowerModel(**{**TINY, **SMALL, "members": 6}, **chosen)
+    model = PowerModel(**{**TINY, **SMALL, "members": 12}, **chosen)
     model = model.fit(trips)
     bands = model.out_of_bag(trips.on_grid(settings.hz), prepare(trips, model.settings_)[1])
     crps = bands.crps(bands.power_kw).mean() / model.feature_map_.y_std
     assert first["score"] == pytest.approx(crps, rel=1e-4)
 
 
-def test_the_crps_of_many_members_follows_from_one_and_two():
+def test_the_crps_of_many_members_follows_from_one_and_four():
     """Members drawn alike: the mean CRPS of M of them is a + b / M. Over 4,000 draws the error is under 1 % (5 sigma)."""
     rng = np.random.default_rng(0)
     mu, y = rng.normal(size=(30, 4000)), rng.normal(size=4000)
@@ -59,15 +60,15 @@ def test_the_crps_of_many_members_follows_from_one_and_two():
         return StudentMixture(some, np.full_like(some, 0.7), np.full(members, 4.0)).crps(y).mean()
 
     one = np.mean([StudentMixture(m[None], np.full((1, 4000), 0.7), np.array([4.0])).crps(y).mean() for m in mu])
-    pairs = [StudentMixture(mu[[i, i + 1]], np.full((2, 4000), 0.7), np.full(2, 4.0)).crps(y).mean() for i in range(29)]
-    assert of_many(one, np.mean(pairs), 30) == pytest.approx(crps(30), rel=0.01)
+    fours = [StudentMixture(mu[i : i + 4], np.full((4, 4000), 0.7), np.full(4, 4.0)).crps(y).mean() for i in range(27)]
+    assert of_many(one, np.mean(fours), 30) == pytest.approx(crps(30), rel=0.01)
 
 
 def test_a_plain_ensemble_tunes_no_temperature_and_quantiles_no_weighting():
     assert {row["temperature"] for row in tuned("t-ensemble").tried} == {0.0}
     of_quantiles = tuned("quantile-anchor").tried
     assert {row["beta"] for row in of_quantiles} == {resolve("default").beta}
-    assert len(of_quantiles) == len(TEMPERATURES)
+    assert len(of_quantiles) == len(SEARCHED["temperature"])
 
 
 @pytest.mark.parametrize("method", ["t-dropout", "quantile-dropout"])

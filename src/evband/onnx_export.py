@@ -122,7 +122,7 @@ def _unit(graph: _Graph, y_std: float, stretch: float, standing: tuple[int, floa
     column, limit, at_rest = standing or (0, -np.inf, stretch)
     speed = graph("Gather", "x", np.array([column], np.int64), axis=1)
     stands = graph("Less", speed, np.float32(limit))
-    return graph("Where", stands, np.float32(y_std * at_rest), np.float32(y_std * stretch))
+    return str(graph("Where", stands, np.float32(y_std * at_rest), np.float32(y_std * stretch)))
 
 
 def _mixture_head(

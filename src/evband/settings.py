@@ -50,7 +50,7 @@ class Settings:
     burn_in: int = 32
     batch: int = 16
     clip: float = 1.0
-    nu_pace: float = 10.0  # one number a member, with a gradient small beside its noise: at the others' pace it stays put
+    nu_pace: float = 10.0  # of one number a member, whose gradient is small beside its noise
     beta: float = 0.5
     temperature: float = 0.1  # of the anchors: thirty members may stray further than one should
     trip_effect: float = 0.5  # share of a window's mean error that is the trip's own: the location is not fitted to it

@@ -24,7 +24,11 @@ from evband.settings import Settings
 from evband.spoken import distribution
 from evband.training.loop import Progress, Trainer, run
 
-SEARCHED = {"beta": (0.5, 0.0, 1.0), "trip_effect": (0.5, 0.0, 0.8), "temperature": (0.1, 0.01, 1.0)}
+SEARCHED: dict[str, tuple[float, ...]] = {
+    "beta": (0.5, 0.0, 1.0),
+    "trip_effect": (0.5, 0.0, 0.8),
+    "temperature": (0.1, 0.01, 1.0),
+}
 MEMBERS = 4  # of each candidate, a fold
 RATES = (0.02, 0.05, 0.1, 0.2)
 PASSES = 10  # through a dropout network

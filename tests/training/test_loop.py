@@ -1,5 +1,7 @@
 """Training: seeded to the bit, members independent of each other, and one member's ruin its own."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -142,3 +144,15 @@ def test_one_cycle_climbs_to_the_rate_and_falls_to_nothing():
 def test_settings_outside_what_they_may_be(wrong):
     with pytest.raises(ValueError):
         TrainingSettings(**wrong)
+
+
+def test_nu_moves_at_a_pace_of_its_own_and_nothing_else_does():
+    slow, fast = (trainer(settings=replace(SETTINGS, nu_pace=pace)) for pace in (1.0, 10.0))
+    nu, start = ARCH.slices["nu_raw"], slow.theta.detach().clone()
+    for one in (slow, fast):
+        one._set_batch(one._epoch_batches(0)[:, 0], 0)
+        one._step()
+    moved, ten_times = (one.theta.detach() - start for one in (slow, fast))
+    torch.testing.assert_close(ten_times[:, nu], 10 * moved[:, nu], rtol=1e-3, atol=1e-6)
+    moved[:, nu] = ten_times[:, nu] = 0
+    torch.testing.assert_close(moved, ten_times)

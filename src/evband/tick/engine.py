@@ -113,7 +113,7 @@ class Engine:
         nu: float | None = None,  # fixed degrees of freedom; None = learned
         levels: ArrayLike = LEVELS,
         stretch: float = 1.0,
-        standing: tuple[int, float, float] | None = None,  # the input that is speed, under which value it stands, stretch there
+        standing: tuple[int, float, float] | None = None,  # column of the speed, value under which it stands, stretch
         level: float = 0.9,
         vehicles: int = 1,
         precision: Precision = "float32",
