@@ -32,7 +32,7 @@ from evband.features import FeatureMap
 from evband.job import Job, assign_folds, members_of, repeats, train
 from evband.network.anchors import BOOTSTRAP, DROPOUT, stream
 from evband.network.predict import predict
-from evband.settings import Settings
+from evband.settings import Settings, completed
 from evband.spoken import distribution
 from evband.training.loop import Data, Trainer, run
 from evband.tuning import tune
@@ -182,7 +182,7 @@ def work(item: tuple[str, int, str, str, str, float, dict[str, int]]) -> str:
     if stage == "main":
         before = json.loads(target.with_suffix(".json").read_text()) if target.with_suffix(".json").exists() else None
         if before:
-            settings, tried = Settings(**before["settings"]), before["tried"]
+            settings, tried = Settings(**completed(before["settings"])), before["tried"]
         else:
             choice = tune(fold.job, fold.settings, device)
             settings, tried = choice.settings, choice.tried

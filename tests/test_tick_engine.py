@@ -235,8 +235,8 @@ def test_a_fixed_nu_and_a_new_level() -> None:
     assert isinstance(mixture, StudentMixture)
     mixture = StudentMixture(mixture.mu, mixture.s, np.full(5, 5.0))
     np.testing.assert_allclose(ticks(engine, x, r), bands_of(mixture), atol=1e-5 * Y_STD)
-    engine.reset(0)
-    engine.level, engine.stretch = 0.6, 1.5
+    engine = make_engine(params, nu=5.0, stretch=1.5)
+    engine.level = 0.6
     np.testing.assert_allclose(ticks(engine, x, r), bands_of(mixture.stretched(1.5), 0.6), atol=1e-5 * Y_STD)
 
 
@@ -367,6 +367,6 @@ def test_errors_say_what_is_wrong() -> None:
     with pytest.raises(SettingsError, match="contiguous"):
         engine.tick_many(x, r, np.empty((2, 4)))
     with pytest.raises(SettingsError, match="stretch"):
-        engine.stretch = 0.0
+        make_engine(params, stretch=0.0)
     with pytest.raises(SettingsError, match="state"):
         engine.set_state(0, np.zeros((1, 1, 1)), np.zeros((1, 1, 1)))

@@ -155,7 +155,7 @@ def _weights(data: bytes, shapes: dict[str, tuple[int, ...]], networks: int) -> 
 def _positive(value: Any) -> float:
     number = float(value)
     if not (math.isfinite(number) and number > 0):
-        raise ArtifactError("its calibration factor is not a positive number; fit it again")
+        raise ArtifactError("a calibration factor of it is not a positive number; fit it again")
     return number
 
 

@@ -44,8 +44,9 @@ class Bands:
     stretch: float | Array = 1.0  # of every row
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "stretch", np.broadcast_to(np.asarray(self.stretch, np.float64), (len(self.members),)))
-        for name in ("trip_id", "time_s", "warmup", "outside", *_OPTIONAL):
+        stretch = np.asarray(self.stretch, np.float64)
+        object.__setattr__(self, "stretch", np.full(len(self.members), stretch) if stretch.ndim == 0 else stretch)
+        for name in ("trip_id", "time_s", "warmup", "outside", "stretch", *_OPTIONAL):
             values = getattr(self, name)
             if values is not None and len(values) != len(self.members):
                 raise SettingsError(
@@ -114,8 +115,11 @@ class Bands:
 
     def stretched(self, k: float | Array) -> Bands:
         """The same bands with every distribution stretched about its mean by k, a number or one for each row."""
-        if not np.all(np.isfinite(k) & (np.asarray(k) > 0)):
-            raise SettingsError(f"A stretch must be a positive number, not {k}.")
+        wrong = np.ravel(k)[~(np.isfinite(np.ravel(k)) & (np.ravel(k) > 0))]
+        if len(wrong):
+            raise SettingsError(f"A stretch must be a positive number, not {wrong[0]}.")
+        if np.ndim(k) and len(np.ravel(k)) != len(self):
+            raise SettingsError(f"Bands need one stretch for each of the {len(self)} rows, not {len(np.ravel(k))}.")
         return replace(self, members=self.members.stretched(k), stretch=self.stretch * k)
 
     def needed_stretch(self, y: ArrayLike, level: float = 0.9) -> Array:

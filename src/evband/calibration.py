@@ -18,6 +18,9 @@ from evband.errors import TripsError
 
 Array = NDArray[np.float64]
 
+STANDING_ROWS = 100  # so many it takes for a stretch of their own
+FEWEST = 4  # members out of bag that tell what more would need
+
 
 def fit_stretch(bands: Bands, level: float = 0.9) -> float:
     """The stretch at which a share `level` of all rows of new trips is covered, on average over draws of the calibration trips.
@@ -46,28 +49,35 @@ def fit_stretches(bands: Bands, level: float = 0.9, members: int | None = None) 
     """`fit_stretch` of the rows on the move and of those at a standstill, each for itself, for an ensemble of `members`.
 
     A standing car draws what its auxiliaries do, known to tenths of a kilowatt, and a moving one is uncertain by kilowatts: one
-    factor would leave bands at a standstill several times too wide. Where either lacks trips, all rows share one factor.
+    factor would leave bands at a standstill several times too wide. Where either lacks trips or rows, all share one factor.
 
     Trips left out are predicted by few of the members, and few cover less than all will. What M of them need is a + b / M, nearly:
-    the members that there are and either half of them tell a and b.
+    the members that there are, and either half of them, tell a and b; it takes four.
     """
-    found, count = _stretches(bands, level), bands.members.count
-    if members is not None and members > count > 1:
-        half = count // 2
-        halves = [bands.members.only(which) for which in (slice(half), slice(count - half, count))]
-        few = np.mean([_stretches(replace(bands, members=part), level) for part in halves], axis=0)
-        b = (few - found) / (1 / half - 1 / count)
-        found = np.maximum(found - b * (1 / count - 1 / members), 0.5 * found)
-    return float(found[0]), float(found[1])
+    count = bands.members.count
+    if members is None or not members > count >= FEWEST:
+        moving, standing = _stretches(bands, level)
+        return float(moving), float(standing)
+    half = count // 2
+    all_of_them, first, last = (
+        _stretches(replace(bands, members=bands.members.only(which)), level)
+        for which in (slice(count), slice(half), slice(count - half, count))
+    )
+    b = ((first + last) / 2 - all_of_them) / (1 / half - 1 / count)
+    moving, standing = np.maximum(all_of_them - b * (1 / count - 1 / members), all_of_them / 2)
+    return float(moving), float(standing)
 
 
 def _stretches(bands: Bands, level: float) -> Array:
     """On the move, at a standstill."""
     standing = bands.standing
     apart = [bands.rows(~standing), bands.rows(standing)]
-    if min(calibration_trips(part) for part in apart) < minimum_trips(level):
-        return np.full(2, fit_stretch(bands, level))
-    return np.array([fit_stretch(part, level) for part in apart])
+    if min(calibration_trips(part) for part in apart) >= minimum_trips(level) and standing.sum() >= STANDING_ROWS:
+        try:
+            return np.array([fit_stretch(part, level) for part in apart])
+        except TripsError:  # no scale of its own
+            pass
+    return np.full(2, fit_stretch(bands, level))
 
 
 def conformal_stretch(bands: Bands, level: float = 0.9) -> float:

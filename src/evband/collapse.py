@@ -67,6 +67,7 @@ def distill(
     trips = trips.on_grid(model.settings_.hz)
     everything = [*trips, *_perturbed(model, trips, seed)]
     bands = model.predict(Trips(everything))
+    bands = bands.stretched(model.stretch_ / np.asarray(bands.stretch))  # no jump in width where the car stops
     lesson = _lesson(model, everything, bands)
     units = hidden or max(64, model.settings_.hidden)
     settings = replace(
@@ -79,7 +80,7 @@ def distill(
     theta = _teach(arch, _start(arch, model, lesson, seed), lesson, plan, batches, progress)
     student = _sibling(model, "distilled")
     student.settings_, student.theta_ = settings, theta
-    student.stretch_ = student.standing_stretch_ = 1.0
+    student.stretch_, student.standing_stretch_ = 1.0, model.standing_stretch_ / model.stretch_
     student.calibration_ = f"taught the ensemble's calibrated bands ({model.calibration_})"
     student.summary_ = {
         **model.summary_,

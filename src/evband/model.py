@@ -184,12 +184,16 @@ class PowerModel(Estimator):
                 f"{minimum_trips(CALIBRATION_LEVEL)} are needed for {CALIBRATION_LEVEL:.0%} bands"
             )
             return
-        factors = self._stretch_by(bands, len(self._networks()))
-        self.calibration_ = f"stretched by {factors} on {found} trips, each predicted by members that never saw it"
         from evband.scores import evaluate
 
-        calibrated = bands.stretched(np.where(bands.standing, self.standing_stretch_, self.stretch_))
-        scores = evaluate(calibrated, level=CALIBRATION_LEVEL)
+        try:
+            factors = self._stretch_by(bands, len(self._networks()))
+            moving, standing = fit_stretches(bands, CALIBRATION_LEVEL)  # of the few members that say these bands
+        except TripsError as problem:
+            self.calibration_ = f"not calibrated: {problem}"
+            return
+        self.calibration_ = f"stretched by {factors} on {found} trips, each predicted by members that never saw it"
+        scores = evaluate(bands.stretched(np.where(bands.standing, standing, moving)), level=CALIBRATION_LEVEL)
         self.summary_["out_of_bag"] = {
             k: scores[k] for k in ("n", "rmse_kw", "mae_kw", "crps_kw", "coverage", "width_kw")
         }
@@ -216,7 +220,7 @@ class PowerModel(Estimator):
         return Bands.concat(parts) if parts else None
 
     def recalibrate(self, trips: Any) -> Self:
-        """Refit the stretch on trips that the model never saw (at least 9); whatever stretch there was is forgotten."""
+        """Refit the stretches on trips that the model never saw (at least 9); whatever there were is forgotten."""
         trips = self._on_grid(trips, self.settings_)
         bands = self._bands(trips, self._networks())
         self.calibration_ = f"stretched by {self._stretch_by(bands)} on {len(trips)} trips given for it"

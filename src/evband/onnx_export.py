@@ -3,7 +3,7 @@
 Inputs: ``x [vehicles, features]`` and ``r [vehicles, road terms]``, scaled as the metadata says; ``h`` and ``c``
 [layers, members, vehicles, hidden], zeros at the start of a drive. Outputs: ``mean_kw``, ``aleatoric_kw`` and
 ``epistemic_kw`` [vehicles] (standard deviations), the members (``location_kw`` and ``scale_kw`` [members, vehicles], or
-``quantiles_kw`` [vehicles, levels]), and ``h_next``, ``c_next`` to feed back. All after the calibration stretch.
+``quantiles_kw`` [vehicles, levels]), and ``h_next``, ``c_next`` to feed back. All after the calibration's stretch.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def ensemble_graph(
     nu: float | None = None,  # fixed degrees of freedom; None = learned
     levels: ArrayLike = LEVELS,
     stretch: float = 1.0,
-    standing: tuple[int, float, float] | None = None,
+    standing: tuple[int, float, float] | None = None,  # column of the speed, value under which it stands, stretch
     metadata: Mapping[str, Any] | None = None,  # stored as JSON beside the weights
 ) -> Any:
     """The ONNX model of an ensemble; arguments as those of ``evband.tick.Engine``."""
@@ -65,7 +65,7 @@ def ensemble_graph(
     target = (float(y_mean), float(y_std), unit)
     facts: dict[str, Any] = {"head": head, "stretch": stretch, "y_mean": y_mean, "y_std": y_std}
     if standing:
-        facts["standing_stretch"] = standing[2]
+        facts["standing"] = {"input": standing[0], "under": standing[1], "stretch": standing[2]}
     if head == "quantile":
         outputs = _quantile_head(graph, raw, path, np.asarray(levels, np.float64), target)
         facts["levels"] = np.asarray(levels, np.float64).tolist()

@@ -1,4 +1,4 @@
-"""`evband calibrate`: refit the stretch of a model's bands on trips it never saw."""
+"""`evband calibrate`: refit the stretches of a model's bands on trips it never saw."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import stdtrit
 
-from evband.channels import CHANNELS, STANDING_KMH
+from evband.channels import CHANNELS
 from evband.energy import Ahead, SoFar, check_battery
 from evband.energy.range import LEVELS, plan
 from evband.errors import SettingsError
@@ -63,7 +63,6 @@ class LineStream:
         self._errors = None if model.energy_ is None else model.errors_
         self._past = None if self._errors is None else SoFar(self._errors)
         self._battery = battery
-        self._stretch = model.stretch_, model.standing_stretch_
         self._quantiles = {} if self._errors is None else {k: float(stdtrit(self._errors.dof, p)) for k, p in LEVELS.items()}  # fmt: skip
         self._model = hashlib.sha256(model.theta_.numpy().tobytes()).hexdigest()[:16]
         self.lines = 0
@@ -145,8 +144,7 @@ class LineStream:
         self.km += max(speed, 0.0) * step / 3600.0
         if self._errors is None or self._past is None:
             return
-        stretch = self._stretch[speed < STANDING_KMH]
-        size = self._errors.size((aleatoric / stretch) ** 2, outside)
+        size = self._errors.size((aleatoric / self._stream.stretch) ** 2, outside)
         if self._online is not None and power is not None:
             self.measured_kwh += power * step / 3600.0
             self._past.add(power - mean, size, step)

@@ -43,6 +43,9 @@ class Stream:
         self.level, self.hz = level, float(model.settings_.hz)
         self.engine = engine_of(model, level)
         self._features = model.feature_map_.stream()
+        self._standstill = model.feature_map_.standstill
+        self._stretches = model.stretch_, model.standing_stretch_
+        self.stretch = model.stretch_  # of the last step
         self._warmup = WARMUP_S * self.hz
         self.reset()
 
@@ -57,6 +60,9 @@ class Stream:
         """`tick` for values whose names are known to be channels."""
         x, r, outside = self._features.tick(values)
         mean, lower, upper, aleatoric, epistemic = self.engine.tick(x, r).tolist()
+        if self._standstill is not None:
+            column, limit = self._standstill
+            self.stretch = self._stretches[bool(np.float32(x[column]) < limit)]
         warmup = self.since < self._warmup
         self.since += 1
         return Band(mean, lower, upper, aleatoric, epistemic, warmup, outside)

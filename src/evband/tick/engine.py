@@ -97,7 +97,7 @@ class Engine:
     """An ensemble with the state of ``vehicles`` vehicles.
 
     ``params`` are a model's arrays (``w_ih.0 .. head_w, head_b, nu_raw, road_w``); bands come out in kW, stretched about
-    the mean by ``stretch``. ``precision="reduced"`` keeps LSTM weights in float16 (biases, head, state and sums stay
+    the mean by ``stretch``, where the vehicle stands by that of ``standing``. ``precision="reduced"`` keeps LSTM weights in float16 (biases, head, state and sums stay
     float32): half the memory traffic; means move by about 1e-4 and band ends by up to 5e-4 of the target's standard
     deviation, the RMSE by under 0.01 % (benchmarks/results/tick.csv; a test holds it under 0.1 %).
     """
@@ -146,6 +146,8 @@ class Engine:
         self._inflation = np.where(np.isinf(self._nu), 1.0, 1.0 / (1.0 - 2.0 / self._nu))
         self._cubics = tail_cubics(self._nu)
         speed, limit, at_rest = standing or (-1, 0.0, stretch)
+        if not (0 < stretch < math.inf and 0 < at_rest < math.inf):
+            raise SettingsError(f"A stretch must be a positive number, not {stretch} and {at_rest}.")
         self._target = np.array([y_mean, y_std, stretch, 0.0, at_rest, speed, limit])
         self.level = level
         self._allocate()
@@ -185,17 +187,6 @@ class Engine:
         self._target[3] = 0.5 - level / 2
         self._standard = member_quantiles(self._nu, level)
         self._band = (self._target, self._inflation, self._standard, self._cubics, self._levels)
-
-    @property
-    def stretch(self) -> float:
-        """Factor by which every distribution is stretched about its mean."""
-        return float(self._target[2])
-
-    @stretch.setter
-    def stretch(self, stretch: float) -> None:
-        if not (np.isfinite(stretch) and stretch > 0):
-            raise SettingsError(f"A stretch must be a positive number, not {stretch}.")
-        self._target[2] = self._target[4] = stretch
 
     def tick(self, x: Floats, r: Floats = (), vehicle: int = 0) -> NDArray[np.float64]:
         """One step of one vehicle: mean, lower, upper, aleatoric, epistemic in kW, a view that its next tick overwrites.

@@ -85,7 +85,7 @@ def quantile(
 
 @compiled(error_model="numpy")
 def mixture_row(
-    target: Array,  # mean and std of the target in kW, a stretch, probability over the upper end, and more
+    target: Array,  # mean and std of the target in kW; at 3 the probability over the upper end
     k: float,  # stretch
     mu: Array,  # [members] standardised location in, kW out
     s: Array,  # [members] raw scale in, kW out

@@ -92,7 +92,7 @@ class Checkpoint:
             raise CheckpointMismatch(f"{self.path} is not a readable checkpoint; delete it and fit anew") from None
         if meta["fingerprint"] != self.fingerprint(trainer):
             raise CheckpointMismatch(
-                f"{self.path} is of another run (other settings or trips); delete it, or repeat the settings it began with"
+                f"{self.path} is of another run (other settings, trips or version); delete it, or repeat the settings it began with"
             )
         state = trainer.state
         with torch.no_grad():
