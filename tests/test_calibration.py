@@ -137,6 +137,15 @@ def test_where_few_trips_stand_or_speed_is_unknown_all_rows_share_one_factor():
         assert fit_stretches(same) == (fit_stretch(same),) * 2
 
 
+def test_a_standstill_without_a_scale_of_its_own_shares_the_others():
+    """Standing rows met without error, and too few of them, must not lose a calibration."""
+    bands = stop_and_go(np.random.default_rng(8), [200] * 20)
+    exact = replace(bands, power_kw=np.where(bands.standing, 0.0, bands.power_kw))
+    rare = replace(bands, speed_kmh=np.where(np.arange(4000) % 200 < 4, 0.0, 30.0))  # 80 rows of 20 trips
+    for shared in (exact, rare):
+        assert fit_stretches(shared) == (fit_stretch(shared),) * 2
+
+
 def test_few_members_tell_what_all_will_need():
     """Members err independently, so six of them need more than thirty. Mean over 20 draws, standard errors under 0.005."""
     few, told, needed = [], [], []

@@ -11,6 +11,7 @@ import pytest
 
 from drives import made_up_trip, small_model
 from evband.errors import ChannelError, SettingsError
+from evband.model import PowerModel
 from evband.streaming import Battery, LineStream
 from evband.streaming.bins import Bins
 from evband.streaming.pump import LONGEST, keep, pump, resume
@@ -87,6 +88,24 @@ def test_a_whole_log_gives_the_bands_of_predict(model):
             assert [answer[k] for k in NUMBERS] == pytest.approx([row[k] for k in NUMBERS], abs=1e-5, rel=1e-5)
             assert (answer["warmup"], answer["outside"]) == (row["warmup"], row["outside"])
     assert compared > 300
+
+
+def test_stop_and_go_has_the_bands_and_the_energy_of_predict_with_either_stretch(model):
+    halting = PowerModel()
+    halting.__dict__.update(model.__dict__)
+    halting.stretch_, halting.standing_stretch_ = 1.7, 0.3
+    table = made_up_trip("x", 400, 5).table
+    speed = np.where(table["time_s"].to_numpy() % 90 < 25, 0.0, table["speed_kmh"].to_numpy())
+    trip = Trip("x", table.with_columns(pl.Series("speed_kmh", speed)))
+    bands = {round(row["time_s"], 6): row for row in halting.predict(trip).to_frame().iter_rows(named=True)}
+    stream = LineStream(halting)
+    for line in lines_of(trip.table, power=False):
+        answer = json.loads(stream.line(line))
+        if not answer["held"]:
+            row = bands[round(stream.band_s, 6)]
+            assert [answer[k] for k in NUMBERS] == pytest.approx([row[k] for k in NUMBERS], abs=1e-5, rel=1e-5)
+    low, high = halting.energy(trip, to_km=stream.km + 1e-9)[0].interval(0.9)
+    assert (answer["energy_kwh"]["p05"], answer["energy_kwh"]["p95"]) == pytest.approx((low, high), rel=1e-3)
 
 
 def test_ticks_of_grid_steps_are_bands_of_predict(model):
