@@ -47,14 +47,19 @@ def test_a_loaded_model_is_the_saved_one(model, whole, tmp_path):
     assert evband.load(tmp_path / "again.evband").settings_ == model.settings_
 
 
-def test_a_model_older_than_trip_effects_and_limits_had_none(model, whole, tmp_path):
+def test_a_model_of_an_earlier_version_is_what_it_was(model, whole, tmp_path):
+    """Without trip effects, a pace of nu, limits of road terms, and a stretch of its own at a standstill."""
     tensors, meta = parts(whole)
     assert meta["settings"].pop("trip_effect") == 0.5
+    assert meta["settings"].pop("nu_pace") == 10
+    meta["stretch"] = 1.25
+    meta.pop("standing_stretch")
     for name in ("r_low", "r_high"):  # nor limits
         meta["features"].pop(name)
     (tmp_path / "old.evband").write_bytes(save(tensors, {"evband": json.dumps(meta)}))
     old = evband.load(tmp_path / "old.evband")
-    assert old.settings_.trip_effect == 0
+    assert (old.settings_.trip_effect, old.settings_.nu_pace) == (0, 1)
+    assert (old.stretch_, old.standing_stretch_) == (1.25, 1.25)
     trips = drives(1, seconds=90, seed=5)
     np.testing.assert_allclose(old.predict(trips).mean, model.predict(trips).mean, rtol=1e-6)
     old.save(tmp_path / "again.evband")

@@ -34,7 +34,7 @@ from evband.training.windows import Segments, cut, epoch_batches, epoch_shape, f
 from evband.trips import Trip, Trips
 
 WINDOW, BURN_IN, BATCH = 512, 128, 16  # long ones: the teacher answers with a state carried through the whole drive
-STEPS = 2500  # of the optimiser, however much or little there is to learn from
+STEPS = 4000  # of the optimiser, however much or little there is to learn from
 PERTURBATION = 0.3  # standard deviation of the logarithm of each channel's factor
 MATCHED_LEVELS = (0.5, 0.8)  # bands by whose widths the student's degrees of freedom are chosen
 FLOOR = 1e-3  # of deviations, in standardised units
