@@ -146,7 +146,9 @@ def claim_seeds(frame: pl.DataFrame | None) -> str:
     for score, name in (("log_score", "log score"), ("crps", "CRPS")):
         parts = []
         for seeds in [frame["seed"].unique().to_list(), *([s] for s in frame["seed"].unique().sort())]:
-            sums = frame.filter(pl.col("seed").is_in(seeds)).group_by("model", "trip_id").agg(pl.sum(score), pl.mean("n"))
+            sums = (
+                frame.filter(pl.col("seed").is_in(seeds)).group_by("model", "trip_id").agg(pl.sum(score), pl.mean("n"))
+            )
             plain, ours = (
                 sums.filter(pl.col("model") == m).with_columns(pl.col(score) / len(seeds), pl.col("n").cast(pl.Int64))
                 for m in ("t-ensemble", "t-anchor")
