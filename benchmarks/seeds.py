@@ -1,7 +1,7 @@
 """How far another seed moves a comparison: t-anchor and the same ensemble without anchors, trained again with other seeds.
 
     python benchmarks/folds.py prepare --data DIR          # first
-    python benchmarks/seeds.py                             # the e-208 with seeds 1 and 2 -> benchmarks/results/seeds.csv
+    python benchmarks/seeds.py --data DIR                  # the e-208 with seeds 1 and 2 -> benchmarks/results/seeds.csv
 
 Each fold's settings are those that seed 0 chose (`folds_settings.csv`). A trip-paired interval of one training run knows of other
 trips, not of other draws of the members; beside folds.csv (seed 0) these rows show both.
@@ -20,6 +20,7 @@ import torch
 from evband.job import members_of
 from evband.training.loop import Trainer, run
 from folds import load_fold, score
+from tasks import TASKS, trips_of
 
 RESULTS = Path("benchmarks/results")
 
@@ -47,20 +48,20 @@ def both(task: str, number: int, seed: int) -> list[dict[str, Any]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--task", default="e208")
     parser.add_argument("--seeds", nargs="+", type=int, default=[1, 2])
     parser.add_argument("--out", type=Path, default=RESULTS / "seeds.csv")
     given = parser.parse_args()
-    rows = []
+    ids, rows = trips_of(TASKS[given.task], given.data).ids, []
     for seed in given.seeds:
         for number in range(5):
-            rows += both(given.task, number, seed)
+            rows += [row | {"trip_id": ids[int(row["trip_id"])]} for row in both(given.task, number, seed)]
             print(seed, number, flush=True)
     with given.out.open("w", newline="") as file:
-        file.write(f"# python benchmarks/seeds.py --task {given.task} --seeds {' '.join(map(str, given.seeds))}\n")
-        file.write(
-            f"# torch {torch.__version__}; one row a test trip, sums as in folds.csv; trips numbered as prepared\n"
-        )
+        seeds = " ".join(map(str, given.seeds))
+        file.write(f"# python benchmarks/seeds.py --data DIR --task {given.task} --seeds {seeds}\n")
+        file.write(f"# torch {torch.__version__}; one row a test trip, sums as in folds.csv\n")
         writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
         writer.writeheader()
         for row in rows:
