@@ -11,6 +11,7 @@ from evband.bands import QuantileSet, StudentMixture
 from evband.errors import ChannelError, SettingsError, TripsError
 from evband.model import PowerModel
 from evband.preparing import prepare
+from evband.scores import evaluate
 from evband.settings import resolve
 from evband.trips import Trip, Trips
 from tiny_car import TINY, drive, drives
@@ -233,3 +234,11 @@ def test_trips_without_power_do_not_count_for_calibration():
     model = PowerModel(**{**TINY, "epochs": 1, "members": 5}).fit(Trips(trips))
     assert "not calibrated: 8 trips" in model.calibration_
     assert model.stretch_ == 1
+
+
+def test_bands_predicted_without_power_are_scored_with_the_power_that_comes_later(fitted):
+    silent = Trips([replace(trip, table=trip.table.drop("power_kw")) for trip in TRIPS[:3]])
+    bands = fitted.predict(silent)
+    with pytest.raises(TripsError, match="power"):
+        evaluate(bands)
+    assert evaluate(bands, TRIPS[:3])["crps_kw"] == pytest.approx(evaluate(fitted.predict(TRIPS[:3]))["crps_kw"])

@@ -33,7 +33,7 @@ def regimes(bands: Bands) -> NDArray | None:
 
 def attach(bands: Bands, trips: Trips) -> Bands:
     """Fill what the bands lack of measured power, speed and acceleration from the trips they were predicted on."""
-    missing = [name for name in _CHANNELS if getattr(bands, name) is None]
+    missing = [n for n in _CHANNELS if (known := getattr(bands, n)) is None or (len(known) and np.isnan(known).all())]
     if not missing:
         return bands
     frame = (trips if bands.hz is None else trips.on_grid(bands.hz)).to_polars()
