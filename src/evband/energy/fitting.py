@@ -107,7 +107,7 @@ def _fit(by_horizon: ByHorizon, trips: _Windows, seconds: Array, share: float, n
     """At one share: non-negative parts that fit the variance at all horizons, then tau^2 from the whole trips.
 
     h times the variance at horizon h is the Newey-West (Bartlett) long-run variance with h lags, so short horizons tell R,
-    middle ones s and L, and tau^2 = max(0, Var of trips' mean errors - mean within-trip variance - mean EU) as METHOD has it.
+    middle ones s and L, and tau^2 = max(0, Var of trips' mean errors - mean within-trip variance - mean EU).
     """
     n = len(seconds)
     size = (1.0 - share) + share * trips.noise / noise
