@@ -39,7 +39,8 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 def sums(bands: Bands, rows: np.ndarray) -> dict[str, float]:
-    """Sums of scores over some rows of one trip; `crps19` takes every method at the same 19 quantiles."""
+    """Sums of scores over some rows of one trip; `crps19` integrates every method's pinball loss at the
+    same 19 levels with their step of 0.05 (the mean over levels, as a quantile set's `crps` and crps19.csv have it, is 20/19 of it)."""
     part = bands.rows(np.flatnonzero(rows))
     y = part.power_kw
     assert y is not None

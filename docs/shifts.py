@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 Table = tuple[list[str], list[list[str]]]
 
@@ -66,6 +68,29 @@ def noise(frame: pl.DataFrame) -> Table:
         ]
         for row in frame.iter_rows(named=True)
     ]
+
+
+def distilled(frame: pl.DataFrame) -> str:
+    """What distillation costs as driven, and what is left of the ensemble's doubt far from any training trip."""
+    taught = frame.filter(pl.col("how") == "distill")
+    near, far = taught.filter(pl.col("times") == 1), taught.filter(pl.col("times") == taught["times"].max())
+    cost, rank = _numbers(near, "crps_change_pct"), _numbers(near, "epistemic_rank")
+    doubt, grown = (_numbers(part, "epistemic_ensemble_kw") for part in (near, far))
+    share = _numbers(far, "epistemic_collapsed_kw") / grown
+    return (
+        f"CRPS {cost.min():+.1f} to {cost.max():+.1f} %, rank correlation of the epistemic parts {rank.min():.2f} to "
+        f"{rank.max():.2f}; with every input {far['times'][0]:g} times as large it has {share.min():.2f} to {share.max():.2f} "
+        f"of the ensemble's doubt, which has grown {grown.mean() / doubt.mean():.0f}-fold"
+    )
+
+
+def averaged(frame: pl.DataFrame) -> str:
+    cost = _numbers(frame.filter((pl.col("how") == "average") & (pl.col("times") == 1)), "crps_change_pct")
+    return f"CRPS {cost.min():+.0f} to {cost.max():+.0f} %"
+
+
+def _numbers(frame: pl.DataFrame, name: str) -> NDArray[np.float64]:
+    return frame[name].cast(pl.Float64).to_numpy()
 
 
 def stretches(frame: pl.DataFrame, logs: dict[str, str]) -> Table:

@@ -20,7 +20,7 @@ import numpy as np
 import polars as pl
 from beside import bench, bench_bound, energy, profile
 from measured import by_model, difference, measured, summary
-from shifts import epistemic, noise, season, stretches, trip_effect
+from shifts import averaged, distilled, epistemic, noise, season, stretches, trip_effect
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS, PAPER = ROOT / "benchmarks" / "results", ROOT / "docs" / "paper"
@@ -59,6 +59,7 @@ README_MODELS = (
     "residual-boosting",
     "least-squares-hinges",
     "t-dropout",
+    "quantile-anchor",
     "t-ensemble",
     "t-anchor",
 )
@@ -320,7 +321,7 @@ def tables() -> dict[str, Callable[[], str]]:
     trips = measured(read("folds"), read("rivals"), read("crps19"))
     sims, lit, ablation = read("simulated"), read("literal"), read("ablation")
     winter, unknown, effects, factors = (read(name) for name in ("season", "epistemic", "trip_effect", "stretches"))
-    told = read("simulated_noise")
+    told, ones = read("simulated_noise"), read("collapse")
     kwh, speed, steps, parts = read("energy"), read("bench"), read("training_step"), read("profile_fit")
     paper = {n: read(n, PAPER) for n in ("table1_features", "table2_accuracy", "table3_calibration")}
     one_, two, three = (frame for frame in paper.values() if frame is not None)
@@ -348,6 +349,8 @@ def tables() -> dict[str, Callable[[], str]]:
         "features": lambda: claim_features(ablation),
         "flat_0.01": lambda: claim_prior(sims, "flat 0.01"),
         "flat_0.1": lambda: claim_prior(sims, "flat 0.1"),
+        "distilled": lambda: PENDING if ones is None else distilled(ones),
+        "averaged": lambda: PENDING if ones is None else averaged(ones),
         "seeds": lambda: claim_seeds(read("seeds"), read("folds")),
         **{f"measured_{m}": partial(claim_measured, trips, m) for m in MODELS if m != "t-anchor"},
     }
