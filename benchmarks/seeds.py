@@ -15,11 +15,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from evband.job import members_of
 from evband.training.loop import Trainer, run
 from folds import load_fold, score
+from results_file import write
 from tasks import TASKS, trips_of
 
 RESULTS = Path("benchmarks/results")
@@ -58,14 +57,8 @@ def main() -> None:
         for number in range(5):
             rows += [row | {"trip_id": ids[int(row["trip_id"])]} for row in both(given.task, number, seed)]
             print(seed, number, flush=True)
-    with given.out.open("w", newline="") as file:
-        seeds = " ".join(map(str, given.seeds))
-        file.write(f"# python benchmarks/seeds.py --data DIR --task {given.task} --seeds {seeds}\n")
-        file.write(f"# torch {torch.__version__}; one row a test trip, sums as in folds.csv\n")
-        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        for row in rows:
-            writer.writerow({k: f"{v:.6g}" if isinstance(v, float) else v for k, v in row.items()})
+    rounded = [{k: f"{v:.6g}" if isinstance(v, float) else v for k, v in row.items()} for row in rows]
+    write(given.out, rounded, "one row a test trip, sums as in folds.csv")
 
 
 if __name__ == "__main__":

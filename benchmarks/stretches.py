@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import polars as pl
 
 import evband
 from evband.bands import Bands
 from evband.calibration import fit_stretch, fit_stretches
 from evband.preparing import prepare
+from results_file import write
 from tasks import TASKS, split
 
 
@@ -64,8 +64,8 @@ def main() -> None:
                 scored = sums(bands.stretched(np.where(bands.standing, standing, moving)))
                 rows.append({"task": task.name, "fold": fold, "how": how, "moving": moving, "still": standing} | scored)
             print(task.name, fold, flush=True)
-    header = "# python benchmarks/stretches.py --data DIR; model t-anchor, 90 % bands; sums over n rows, kW\n"
-    given.out.write_text(header + pl.DataFrame(rows).write_csv(float_precision=5))
+    rounded = [{k: f"{v:.6g}" if isinstance(v, float) else v for k, v in row.items()} for row in rows]
+    write(given.out, rounded, "model t-anchor, 90 % bands; sums over n rows, kW")
 
 
 if __name__ == "__main__":

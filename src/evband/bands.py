@@ -115,11 +115,12 @@ class Bands:
 
     def stretched(self, k: float | Array) -> Bands:
         """The same bands with every distribution stretched about its mean by k, a number or one for each row."""
-        wrong = np.ravel(k)[~(np.isfinite(np.ravel(k)) & (np.ravel(k) > 0))]
-        if len(wrong):
+        k = np.asarray(k, np.float64)
+        wrong = k[~(np.isfinite(k) & (k > 0))]
+        if wrong.size:
             raise SettingsError(f"A stretch must be a positive number, not {wrong[0]}.")
-        if np.ndim(k) and len(np.ravel(k)) != len(self):
-            raise SettingsError(f"Bands need one stretch for each of the {len(self)} rows, not {len(np.ravel(k))}.")
+        if k.ndim and len(k) != len(self):
+            raise SettingsError(f"Bands need one stretch for each of the {len(self)} rows, not {len(k)}.")
         return replace(self, members=self.members.stretched(k), stretch=self.stretch * k)
 
     def needed_stretch(self, y: ArrayLike, level: float = 0.9) -> Array:
@@ -158,14 +159,22 @@ class Bands:
                 f"Bands on different grids cannot be put together: {sorted({str(part.hz) for part in parts})} Hz."
             )
 
-        def join(name: str) -> NDArray | None:
-            values = [getattr(part, name) for part in parts]
-            return None if any(value is None for value in values) else np.concatenate(values)
+        def join(name: str) -> NDArray:
+            return np.concatenate([getattr(part, name) for part in parts])
 
+        shared = {name: join(name) for name in _OPTIONAL if all(getattr(part, name) is not None for part in parts)}
         return Bands(
-            **{name: join(name) for name in ("trip_id", "time_s", "warmup", "outside", "stretch", *_OPTIONAL)},  # type: ignore[arg-type]
+            trip_id=join("trip_id"),
+            time_s=join("time_s"),
             members=Stacked([part.members for part in parts]),
+            warmup=join("warmup"),
+            outside=join("outside"),
+            power_kw=shared.get("power_kw"),
+            speed_kmh=shared.get("speed_kmh"),
+            acceleration_ms2=shared.get("acceleration_ms2"),
+            outside_channel=shared.get("outside_channel"),
             hz=parts[0].hz,
+            stretch=join("stretch"),
         )
 
     def to_frame(self, level: float = 0.9, interval: Interval = "mixture", members: bool = False) -> pl.DataFrame:

@@ -237,7 +237,7 @@ def _teach(
             error = error + _gamma_deviance(spread / lesson.epistemic[where])
             loss = torch.where(target[0], error, 0.0).sum() / target.sum().clamp(min=1)
             optimiser.zero_grad()
-            loss.backward()  # type: ignore[no-untyped-call]
+            torch.autograd.backward(loss)
             torch.nn.utils.clip_grad_norm_([theta], settings.clip)
             optimiser.param_groups[0]["lr"] = learning_rate(settings, epoch * steps + k, settings.epochs * steps)
             optimiser.step()

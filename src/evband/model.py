@@ -18,12 +18,11 @@ from evband.calibration import calibration_trips, fit_stretches, minimum_trips
 from evband.errors import SettingsError, TripsError
 from evband.estimator import Estimator
 from evband.features import FeatureMap
-from evband.features import Sequence as Rows
 from evband.job import Job
 from evband.network.anchors import DROPOUT, stream
 from evband.network.heads import as_members
 from evband.network.predict import predict
-from evband.preparing import prepare
+from evband.preparing import joined, outside_names, prepare, seconds_since
 from evband.spoken import distribution
 from evband.training.loop import Progress
 from evband.trips import Trip, Trips
@@ -186,6 +185,7 @@ class PowerModel(Estimator):
             return
         from evband.scores import evaluate
 
+        bands = self._told(bands)
         try:
             factors = self._stretch_by(bands, len(self._networks()))
             moving, standing = fit_stretches(bands, CALIBRATION_LEVEL)  # of the few members that say these bands
@@ -200,11 +200,13 @@ class PowerModel(Estimator):
 
     def _stretch_by(self, bands: Bands, members: int | None = None) -> str:
         """Take the stretches that these uncalibrated bands need, or all `members` would; and say them."""
-        if self.feature_map_.standstill is None:  # nothing tells a stream that the car stands
-            bands = replace(bands, speed_kmh=None)
         self.stretch_, self.standing_stretch_ = fit_stretches(bands, CALIBRATION_LEVEL, members)
         same = self.stretch_ == self.standing_stretch_
         return f"{self.stretch_:.3f}" + ("" if same else f" ({self.standing_stretch_:.3f} at a standstill)")
+
+    def _told(self, bands: Bands) -> Bands:
+        """The bands without a standstill where no input tells of one, as then a stream cannot know."""
+        return bands if self.feature_map_.standstill else replace(bands, speed_kmh=None)
 
     def out_of_bag(self, trips: Trips, job: Job) -> Bands | None:
         """Uncalibrated bands of the training trips, each by the members that left it out; None where no member did."""
@@ -223,7 +225,7 @@ class PowerModel(Estimator):
         """Refit the stretches on trips that the model never saw (at least 9); whatever there were is forgotten."""
         trips = self._on_grid(trips, self.settings_)
         bands = self._bands(trips, self._networks())
-        self.calibration_ = f"stretched by {self._stretch_by(bands)} on {len(trips)} trips given for it"
+        self.calibration_ = f"stretched by {self._stretch_by(self._told(bands))} on {len(trips)} trips given for it"
         self.energy_ = _energy_errors(bands)
         self.fingerprints_ = sorted({*self.fingerprints_, *trips.fingerprints})
         return self
@@ -286,8 +288,8 @@ class PowerModel(Estimator):
         prediction = predict(
             self.architecture_,
             self.theta_[networks],
-            _joined([row.x for row in rows]),
-            _joined([row.r for row in rows]),
+            joined([row.x for row in rows]),
+            joined([row.r for row in rows]),
             start,
             self.settings_.dropout_rate,
             generators,
@@ -298,12 +300,12 @@ class PowerModel(Estimator):
             members=distribution(
                 prediction, self.architecture_.levels, self.feature_map_.y_mean, self.feature_map_.y_std
             ),
-            warmup=_seconds_since(start, self.settings_.hz) < WARMUP_S,
+            warmup=seconds_since(start, self.settings_.hz) < WARMUP_S,
             outside=np.concatenate([row.outside for row in rows]),
             power_kw=np.concatenate([row.y for row in rows]),
-            speed_kmh=_column(trips, "speed_kmh"),
-            acceleration_ms2=_column(trips, "acceleration_ms2"),
-            outside_channel=_outside_names(rows, self.feature_map_.channels),
+            speed_kmh=trips.column("speed_kmh"),
+            acceleration_ms2=trips.column("acceleration_ms2"),
+            outside_channel=outside_names(rows, self.feature_map_.channels),
             hz=self.settings_.hz,
         )
         if not calibrated or self.stretch_ == self.standing_stretch_ == 1.0:
@@ -382,27 +384,6 @@ def load(path: str | Path) -> PowerModel:
     from evband.artifact import load as load_artifact
 
     return load_artifact(Path(path))
-
-
-def _seconds_since(start: NDArray[np.bool_], hz: float) -> NDArray[np.float64]:
-    """Time since the last reset, at each row."""
-    rows = np.arange(len(start))
-    return (rows - np.maximum.accumulate(np.where(start, rows, 0))) / hz
-
-
-def _joined(parts: list[NDArray]) -> NDArray:
-    """End to end; a single long drive is not copied."""
-    return parts[0] if len(parts) == 1 else np.concatenate(parts)
-
-
-def _column(trips: Trips, name: str) -> NDArray[np.float64]:
-    return np.concatenate([trip.table[name].to_numpy().astype(float) for trip in trips])
-
-
-def _outside_names(rows: list[Rows], channels: tuple[str, ...]) -> NDArray[np.str_]:
-    """The first channel that left its training range, of each row."""
-    which = np.concatenate([row.which_outside for row in rows])
-    return np.where(which.any(1), np.asarray(channels)[which.argmax(1)], "")
 
 
 def _describe(arch: Any, features: FeatureMap) -> str:

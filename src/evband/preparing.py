@@ -1,11 +1,12 @@
-"""From gridded trips and settings to the arrays that members train on."""
+"""From gridded trips and settings to the arrays that members train on, and arrays of several trips end to end."""
 
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evband.errors import TripsError
-from evband.features import FeatureMap
+from evband.features import FeatureMap, Sequence
 from evband.job import Job, assign_folds, repeats
 from evband.settings import Settings
 from evband.training.loop import Data
@@ -30,3 +31,20 @@ def prepare(trips: Trips, settings: Settings, features: FeatureMap | None = None
     )
     speeds = [trip.table["speed_kmh"].to_numpy() for trip in trips]
     return features, Job(data, assign_folds(lengths, repeats(speeds)))
+
+
+def seconds_since(start: NDArray[np.bool_], hz: float) -> NDArray[np.float64]:
+    """Time since the last reset, at each row."""
+    rows = np.arange(len(start))
+    return (rows - np.maximum.accumulate(np.where(start, rows, 0))) / hz
+
+
+def joined(parts: list[NDArray]) -> NDArray:
+    """End to end; a single long drive is not copied."""
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
+def outside_names(rows: list[Sequence], channels: tuple[str, ...]) -> NDArray[np.str_]:
+    """The first channel that left its training range, of each row."""
+    which = np.concatenate([row.which_outside for row in rows])
+    return np.where(which.any(1), np.asarray(channels)[which.argmax(1)], "")

@@ -11,6 +11,7 @@ from typing import Any, overload
 import narwhals.stable.v1 as nw
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from evband.channels import CHANNELS, EDGES, VALUES, require
 from evband.errors import TripsError
@@ -188,6 +189,10 @@ class Trips(Sequence[Trip]):
     @property
     def fingerprints(self) -> tuple[str, ...]:
         return tuple(trip.fingerprint for trip in self._trips)
+
+    def column(self, name: str) -> NDArray[np.float64]:
+        """One channel of all trips end to end, NaN where it is unknown."""
+        return np.concatenate([trip.table[name].to_numpy().astype(float) for trip in self._trips])
 
     def among(self, fingerprints: Iterable[str]) -> list[str]:
         """Ids of the trips whose content is among these fingerprints."""

@@ -88,7 +88,7 @@ def known(rows: Rows) -> np.ndarray:
 def _column(trips: Trips, channel: str) -> Any:
     if not all(trip.has(channel) for trip in trips):
         return None
-    return np.concatenate([trip.table[channel].to_numpy().astype(float) for trip in trips])
+    return trips.column(channel)
 
 
 def import_extra(package: str, rival: str, extra: str) -> Any:
