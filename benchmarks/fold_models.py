@@ -45,42 +45,41 @@ def prepare(data: Path, out: Path) -> None:
         print(task.name, trips, channels)
 
 
-def score(data: Path, trained: Path) -> None:
-    """Build each fold's model from its weights, save it, and write every model's rows, trip by trip."""
+def score(data: Path, trained: list[Path]) -> None:
+    """Build each fold's model from the first run's weights, save it, and write every model's rows, trip by trip."""
     MODELS.mkdir(parents=True, exist_ok=True)
-    results = json.loads((trained / "folds.json").read_text())
+    runs = [json.loads((folder / "folds.json").read_text()) for folder in trained]
     rows: list[dict[str, Any]] = []
-    for key, result in results.items():
+    for run in runs:
+        for key, result in run.items():
+            name, number, _ = key.rsplit("_", 2)
+            seed = run[f"{name}_{number}_main"]["settings"]["seed"]
+            ids = trips_of(TASKS[name], data).ids
+            rows += [{"seed": seed} | row | {"trip_id": ids[int(row["trip_id"])]} for row in result["rows"]]
+    for key, result in runs[0].items():
         name, number, stage = key.rsplit("_", 2)
-        ids = trips_of(TASKS[name], data).ids
-        rows += [row | {"trip_id": ids[int(row["trip_id"])]} for row in result["rows"] if row["model"] != "t-anchor"]
         if stage == "main":
-            with np.load(trained / f"{name}.npz") as weights:
+            with np.load(trained[0] / f"{name}.npz") as weights:
                 theta = torch.from_numpy(weights[number].astype(np.float32))
-            rows += _model_rows(data, name, int(number), result, theta)
+            _save_model(data, name, int(number), result, theta)
             print(key, flush=True)
     _write(rows)
-    write_settings(results)
+    write_settings(runs[0])
 
 
-def _model_rows(
-    data: Path, name: str, number: int, result: dict[str, Any], theta: torch.Tensor
-) -> list[dict[str, Any]]:
+def _save_model(data: Path, name: str, number: int, result: dict[str, Any], theta: torch.Tensor) -> None:
+    """A fold's model, which must score here as it did where it was trained."""
     train, test = split(TASKS[name], data, number)
     settings = Settings(**result["settings"])
     model = PowerModel()
     model.feature_map_, job = prepare_job(train, settings)
     model.finish(train, settings, job, theta, {"tuning": result["tried"], "seconds": result["seconds"]})
     model.save(MODELS / f"{name}_{number}.evband")
-    head = {"task": name, "model": "t-anchor", "fold": number, "stretch": model.stretch_}
-    head["standing_stretch"] = model.standing_stretch_
-    mine = [head | row for row in trip_rows(model.predict(test))]
-    theirs = {row["trip_id"]: row for row in result["rows"] if row["model"] == "t-anchor"}
     ids = trips_of(TASKS[name], data).ids
-    for row in mine:  # what was trained elsewhere must score the same here
-        other = theirs[str(ids.index(row["trip_id"]))]
-        assert abs(row["crps"] - other["crps"]) < 1e-3 * abs(other["crps"]) + 1e-6, (name, number, row, other)
-    return mine
+    there = {ids[int(row["trip_id"])]: row["crps"] for row in result["rows"] if row["model"] == "t-anchor"}
+    for row in trip_rows(model.predict(test)):
+        other = there[row["trip_id"]]
+        assert abs(row["crps"] - other) < 1e-3 * abs(other) + 1e-6, (name, number, row, other)
 
 
 def write_settings(results: dict[str, dict[str, Any]]) -> None:
@@ -116,9 +115,9 @@ def write_settings(results: dict[str, dict[str, Any]]) -> None:
 
 
 def _write(rows: list[dict[str, Any]]) -> None:
-    rows.sort(key=lambda row: (row["task"], row["model"], row["fold"], row["trip_id"]))
+    rows.sort(key=lambda row: (row["seed"], row["task"], row["model"], row["fold"], row["trip_id"]))
     with RESULTS.open("w", newline="") as file:
-        file.write("# command: benchmarks/folds.py prepare, train, score (see its docstring); seed 0, 30 members\n")
+        file.write("# command: benchmarks/folds.py prepare, train, score (see its docstring); 30 members\n")
         file.write(
             f"# scored on: {os.cpu_count()} cores, Python {platform.python_version()}, torch {torch.__version__}\n"
         )

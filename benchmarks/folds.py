@@ -2,7 +2,8 @@
 
     python benchmarks/folds.py prepare --data DIR            # signals of every task as arrays -> .bench/folds/
     PYTHONPATH=src python benchmarks/folds.py train --out O  # on a GPU machine with torch, numpy, scipy and numba only
-    python benchmarks/folds.py score --data DIR --trained O  # fitted models -> .bench/models/, rows -> results/folds.csv
+    ... train --main O --seed 1 --out O1                     # again with other draws: settings as O chose them
+    python benchmarks/folds.py score --data DIR --trained O O1 O2  # O's models -> .bench/models/, rows -> results/folds.csv
 
 Settings are chosen on inner folds of each outer fold's training trips (`evband.tuning`); the test trips of a fold are
 predicted once, at the end. Weights are rounded to half precision before anything is scored, so that they travel.
@@ -38,6 +39,7 @@ from evband.training.loop import Data, Trainer, run
 from evband.tuning import tune
 
 HERE = Path(".bench/folds")
+BEFORE = "before"  # where a run keeps the settings of an earlier one
 WARMUP_S = 30.0
 NAMES = ("i3_torque", "i3_motion", "tesla_road", "tesla_dyno", "e208")
 EXTRA = ("gaussian-anchor", "quantile-anchor", "t-dropout", "quantile-dropout")
@@ -179,10 +181,15 @@ def work(item: tuple[str, int, str, str, str, float, dict[str, int]]) -> str:
     torch.set_num_threads(2)
     fold = load_fold(name, number, **chosen)
     half = lambda t: t.half().float().to(device)  # noqa: E731
+    earlier = Path(out) / BEFORE / f"{target.name}.json"
+    before = json.loads(earlier.read_text()) if earlier.exists() else {}
+
+    def as_before(settings: dict[str, Any]) -> Settings:
+        return replace(Settings(**completed(settings)), seed=fold.settings.seed)
+
     if stage == "main":
-        before = json.loads(target.with_suffix(".json").read_text()) if target.with_suffix(".json").exists() else None
         if before:
-            settings, tried = Settings(**completed(before["settings"])), before["tried"]
+            settings, tried = as_before(before["settings"]), before["tried"]
         else:
             choice = tune(fold.job, fold.settings, device)
             settings, tried = choice.settings, choice.tried
@@ -204,8 +211,8 @@ def work(item: tuple[str, int, str, str, str, float, dict[str, int]]) -> str:
         for method in EXTRA:
             if time.time() > deadline:
                 break
-            settings = replace(base, method=method)
-            if settings.kind == "dropout":
+            settings = as_before(before[method]) if method in before else replace(base, method=method)
+            if settings.kind == "dropout" and method not in before:
                 settings = tune(fold.job, settings, device).settings
             theta, _ = train(fold.job, settings, device)
             rows += score(fold, method, settings, half(theta))
@@ -225,12 +232,14 @@ def guarded(item: tuple[str, int, str, str, str, float, dict[str, int]]) -> str:
 def train_all(args: argparse.Namespace) -> None:
     device = "cuda" if torch.cuda.is_available() else "cpu"
     scratch = Path(tempfile.mkdtemp())
-    if args.main:  # settings as an earlier run chose them
+    (scratch / BEFORE).mkdir()
+    if args.main:  # settings as an earlier run chose them, and what is not trained again as it is there
         for key, result in json.loads((args.main / "folds.json").read_text()).items():
-            (scratch / f"{key}.json").write_text(json.dumps(result))
+            again = key.rsplit("_", 1)[1] in args.stages
+            (scratch / (BEFORE if again else "") / f"{key}.json").write_text(json.dumps(result))
     Path(args.out).mkdir(parents=True, exist_ok=True)
     deadline = time.time() + args.seconds
-    chosen = {k: v for k, v in (("members", args.members), ("epochs", args.epochs)) if v}
+    chosen = {k: v for k, v in (("members", args.members), ("epochs", args.epochs), ("seed", args.seed)) if v}
     warm = StudentMixture(np.zeros((2, 4)), np.ones((2, 4)), np.array([3.0, 4.0]))  # compile once, before the processes
     warm.crps(np.zeros(4)), warm.quantile(0.9)
     todo = [(name, n) for name in ("tesla_road", "i3_torque", "i3_motion", "tesla_dyno", "e208") for n in args.folds]
@@ -265,13 +274,16 @@ def main() -> None:
     training.add_argument("--folds", nargs="+", type=int, default=[0, 1, 2, 3, 4])
     training.add_argument("--stages", nargs="+", default=["main", "extra"])
     training.add_argument("--main", type=Path, help="an earlier run's folder, whose settings are taken")
+    training.add_argument("--seed", type=int, default=0)
     training.add_argument("--members", type=int, help="fewer than 30, for a quick look")
     training.add_argument("--epochs", type=int, help="fewer than the default, for a quick look")
     training.add_argument("--processes", type=int, default=4)
     training.add_argument("--seconds", type=float, default=36000.0)
     scoring = verbs.add_parser("score")
     scoring.add_argument("--data", type=Path, required=True)
-    scoring.add_argument("--trained", type=Path, required=True)
+    scoring.add_argument(
+        "--trained", type=Path, nargs="+", required=True, help="one folder a seed; models are the first's"
+    )
     args = parser.parse_args()
     if args.verb == "train":
         train_all(args)

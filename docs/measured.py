@@ -20,7 +20,7 @@ def measured(
     keep = ["task", "model", "trip_id", "n", *SUMS]
     parts = []
     if folds is not None:
-        parts.append(folds.select(keep).with_columns(pl.col(SUMS).cast(pl.Float64), pl.col("trip_id").cast(pl.String)))
+        parts.append(over_seeds(folds))
     if rivals is not None:
         named = rivals.rename({"rival": "model", "squared_error": "sse", "absolute_error": "sae"})
         named = named.with_columns(pl.col(SUMS).cast(pl.Float64), pl.col("trip_id").cast(pl.String))
@@ -35,10 +35,19 @@ def measured(
             known = [] if not parts else parts[0].filter(pl.col("task") == task)["model"].to_list()
             if same and part["model"][0] not in known:
                 parts.append(part.select(keep))
-    return on_equal_terms(pl.concat(parts, how="vertical_relaxed"), nineteen) if parts else empty
+    if not parts:
+        return empty
+    trips = pl.concat(parts, how="vertical_relaxed")
+    return trips if folds is None or nineteen is None else on_equal_terms(trips, folds, nineteen)
 
 
-def on_equal_terms(trips: pl.DataFrame, nineteen: pl.DataFrame | None) -> pl.DataFrame:
+def over_seeds(folds: pl.DataFrame) -> pl.DataFrame:
+    """Each trip's sums, averaged over the runs with other seeds: what is left of the luck of a draw is in the intervals."""
+    typed = folds.with_columns(pl.col(SUMS).cast(pl.Float64), pl.col("trip_id").cast(pl.String))
+    return typed.group_by("task", "model", "trip_id", maintain_order=True).agg(pl.first("n"), pl.mean(*SUMS))
+
+
+def on_equal_terms(trips: pl.DataFrame, folds: pl.DataFrame, nineteen: pl.DataFrame) -> pl.DataFrame:
     """CRPS of methods without a density brought from 19 levels to all levels.
 
     Twice the mean loss over levels 0.05..0.95 leaves out the outer levels, where the loss is small, and so lies some per

@@ -13,13 +13,14 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
 from beside import bench, bench_bound, energy, profile
-from measured import by_model, difference, measured, summary
+from measured import by_model, difference, measured, over_seeds, summary
 from shifts import averaged, distilled, epistemic, noise, season, stretches, trip_effect
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -139,28 +140,19 @@ def told_apart(mean: float, low: float, high: float) -> str:
     return f"{mean:+.3f} [{low:+.3f}, {high:+.3f}] {word}"
 
 
-def claim_seeds(more: pl.DataFrame | None, folds: pl.DataFrame | None) -> str:
-    """The plain ensemble less t-anchor on the e-208, trip by trip, over seeds, and seed by seed; seed 0 is that of the folds."""
-    if more is None or folds is None:
+def seeds(folds: pl.DataFrame | None, scores: Sequence[str] = ("crps", "log_score")) -> str:
+    """The networks with a density less t-anchor, trip by trip, in each run of the training."""
+    if folds is None:
         return PENDING
-    columns = ("seed", "model", "trip_id", "n", "crps", "log_score")
-    first = folds.filter(pl.col("task") == "e208").with_columns(seed=pl.lit(0, pl.Int64))
-    frame = pl.concat([part.select(columns).with_columns(pl.col("log_score").cast(float)) for part in (first, more)])
-    said = []
-    for score, name in (("log_score", "log score"), ("crps", "CRPS")):
-        parts = []
-        for seeds in [frame["seed"].unique().to_list(), *([s] for s in frame["seed"].unique().sort())]:
-            sums = (
-                frame.filter(pl.col("seed").is_in(seeds)).group_by("model", "trip_id").agg(pl.sum(score), pl.mean("n"))
-            )
-            plain, ours = (
-                sums.filter(pl.col("model") == m).with_columns(pl.col(score) / len(seeds), pl.col("n").cast(pl.Int64))
-                for m in ("t-ensemble", "t-anchor")
-            )
-            parts.append(difference(plain, ours, score))
-        (mean, low, high), *each = parts
-        said.append(f"{name} {told_apart(mean, low, high)} (seed by seed {', '.join(f'{e[0]:+.3f}' for e in each)})")
-    return "; ".join(said)
+    rows = []
+    numbers = sorted(folds["seed"].unique().to_list())
+    for task, title in TASKS.items():
+        runs = [by_model(over_seeds(folds.filter(pl.col("seed") == seed)), task, tuple(MODELS)) for seed in numbers]
+        for name, score in product(runs[0], scores):
+            if name != "t-anchor" and all(r[name]["log_score"].is_finite().all() for r in runs):
+                gaps = [told_apart(*difference(r[name], r["t-anchor"], score)) for r in runs]
+                rows.append([title, MODELS[name], score.replace("_", " ").replace("crps", "CRPS"), *gaps])
+    return markdown(["log", "model", "score", *(f"seed {seed}" for seed in numbers)], rows, left=3)
 
 
 # Simulated vehicles: one row a fit ----------------------------------------------------------------------------------
@@ -318,7 +310,8 @@ def one_of(frame: pl.DataFrame, **where: Any) -> dict[str, Any]:
 
 def tables() -> dict[str, Callable[[], str]]:
     """Every name that a mark can have."""
-    trips = measured(read("folds"), read("rivals"), read("crps19"))
+    folds = read("folds")
+    trips = measured(folds, read("rivals"), read("crps19"))
     sims, lit, ablation = read("simulated"), read("literal"), read("ablation")
     winter, unknown, effects, factors = (read(name) for name in ("season", "epistemic", "trip_effect", "stretches"))
     told, ones = read("simulated_noise"), read("collapse")
@@ -351,7 +344,7 @@ def tables() -> dict[str, Callable[[], str]]:
         "flat_0.1": lambda: claim_prior(sims, "flat 0.1"),
         "distilled": lambda: PENDING if ones is None else distilled(ones),
         "averaged": lambda: PENDING if ones is None else averaged(ones),
-        "seeds": lambda: claim_seeds(read("seeds"), read("folds")),
+        "seeds": lambda: seeds(folds),
         **{f"measured_{m}": partial(claim_measured, trips, m) for m in MODELS if m != "t-anchor"},
     }
 

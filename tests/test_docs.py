@@ -72,7 +72,7 @@ def sums(model, crps, trips=12, n=100, rows=None):
     wiggle = np.random.default_rng(0).normal(0, 0.01, trips)
     return pl.DataFrame(
         {
-            "task": "i3_torque", ("rival" if rows else "model"): model, "fold": 0,
+            "task": "i3_torque", ("rival" if rows else "model"): model, "fold": 0, "seed": 0,
             "trip_id": [f"t{i}" for i in range(trips)], "n": n,
             ("squared_error" if rows else "sse"): [4.0 * n] * trips, ("absolute_error" if rows else "sae"): [1.5 * n] * trips,
             "crps": n * (crps + wiggle), "log_score": [1.2 * n] * trips, "covered": [0.9 * n] * trips, "width": [5.0 * n] * trips,
@@ -107,6 +107,20 @@ def test_difference_is_the_trip_paired_one(tables):
     expected = mean_interval(np.repeat(gap, 100), np.repeat(np.arange(12), 100))
     assert mean == pytest.approx(gap.mean())
     assert (low, high) == pytest.approx(expected)
+
+
+def test_runs_with_other_seeds_are_averaged_trip_by_trip_and_shown_one_by_one(tables):
+    runs = [sums("t-anchor", 1.0), sums("t-ensemble", 1.1), *(
+        sums(model, crps).with_columns(seed=pl.lit(1)) for model, crps in (("t-anchor", 1.2), ("t-ensemble", 1.1))
+    )]  # fmt: skip
+    folds = pl.concat(runs, how="vertical_relaxed")
+    trips = tables.measured(folds, None)
+    ours, other = (trips.filter(pl.col("model") == m) for m in ("t-anchor", "t-ensemble"))
+    assert len(ours) == 12
+    assert tables.difference(other, ours)[0] == pytest.approx(0.0, abs=1e-12)
+    (line,) = [row for row in tables.seeds(folds).splitlines() if "CRPS" in row]
+    assert "+0.100" in line
+    assert "-0.100" in line
 
 
 def test_without_results_the_tables_say_so(tables):

@@ -57,7 +57,7 @@ class Settings:
     prior_scale: str = "posterior"
     resample: str | None = None
     dropout: float = 0.1  # of the dropout methods
-    early_stop: bool = True  # on trips that the member did not train on
+    early_stop: bool = True  # keep each member's weights of the epoch that was best on trips it did not train on
     calibrate: bool = True
     seed: int = 0
 

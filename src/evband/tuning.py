@@ -26,7 +26,7 @@ from evband.training.loop import Progress, Trainer, run
 
 SEARCHED: dict[str, tuple[float, ...]] = {
     "beta": (0.5, 0.0, 1.0),
-    "trip_effect": (0.5, 0.0, 0.8),
+    "trip_effect": (0.5, 0.25, 0.8),
     "temperature": (0.1, 0.01, 1.0),
 }
 MEMBERS = 4  # of each candidate, a fold

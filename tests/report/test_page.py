@@ -193,8 +193,7 @@ def test_huge_numbers_are_short_and_units_stay_with_their_number():
     assert (percent(0.96), plain(-0.5), plain(None)) == ("96.0\u00a0%", "−0.500", "unknown")
 
 
-def test_the_card_says_stopped_early_only_when_epochs_were_left(chapter, monkeypatch):
-    model, epochs = chapter.model, chapter.model.settings_.epochs
-    for ran, early in ((epochs, False), (epochs - 1, True)):
-        monkeypatch.setitem(model.summary_, "epochs_run", ran)
-        assert ("stopped early" in dict(model_card(model))["Training"]) == early
+def test_the_card_says_which_weights_a_member_keeps(chapter, monkeypatch):
+    for early in (True, False):
+        monkeypatch.setattr(chapter.model, "settings_", replace(chapter.model.settings_, early_stop=early))
+        assert ("keeps the best" in dict(model_card(chapter.model))["Training"]) == early

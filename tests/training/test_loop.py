@@ -105,10 +105,14 @@ def test_early_stopping_keeps_the_weights_of_the_best_look():
         assert torch.equal(theta[m], seen[best][1][m])
 
 
-def test_a_member_out_of_patience_ends_the_run():
-    t = trainer(settings=TrainingSettings(epochs=200, window=32, burn_in=8, batch=4, checks=200, patience=2, rate=0.3, schedule="constant"))  # fmt: skip
-    run(t)
-    assert t.state.epoch < 200
+def test_a_long_spell_without_gain_does_not_end_the_run():
+    """One cycle: scores wander while the rate is high and fall when it does."""
+    t = trainer(settings=TrainingSettings(epochs=30, window=32, burn_in=8, batch=4, checks=30, rate=0.1))
+    scores = torch.tensor([5.0, 1.0] + [3.0] * 27 + [0.5])
+    seen = iter(scores)
+    t.held_out_scores = lambda: next(seen).expand(3)
+    assert torch.equal(run(t), t.theta.detach())
+    assert float(t.state.best_score[0]) == 0.5
 
 
 def test_without_held_out_trips_the_last_weights_count():

@@ -25,15 +25,15 @@ def model_card(model: PowerModel) -> list[tuple[str, str]]:
     """(what, answer) of the facts one asks about a model before trusting it."""
     facts, settings = card(model), model.settings_
     head, kind = METHODS[settings.method]
-    trained, ran = facts["trained_on"], facts["epochs_run"]
-    stopped = ", stopped early on trips left out" if settings.early_stop and ran and ran < settings.epochs else ""
+    trained = facts["trained_on"]
+    kept = ", of which each member keeps the best for trips it left out" if settings.early_stop else ""
     lines = [
         ("Method", f"{facts['method']}: {facts['members']} members, {MEMBERS[kind]}"),
         ("Each member", f"LSTM of {settings.layers} × {settings.hidden}, giving {HEADS[head]} at every step"),
         ("Inputs", ", ".join(facts["inputs"])),
         ("Grid", f"a row every {1 / facts['grid_hz']:g} s, the mean over that time"),
         ("Trained on", f"{trained['trips']} trips, {trained['hours']:.1f} h, {count(trained['rows'])} rows"),
-        ("Training", f"{ran} epochs{stopped}; seed {settings.seed}"),
+        ("Training", f"{facts['epochs_run']} epochs{kept}; seed {settings.seed}"),
         ("Calibration", facts["calibration"]),
         ("Road load", _road(facts["road_load_terms"])),
     ]

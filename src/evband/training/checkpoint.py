@@ -57,7 +57,6 @@ class Checkpoint:
             "theta": trainer.theta.detach(),
             "best": state.best,
             "best_score": state.best_score,
-            "stale": state.stale,
         }
         moments = trainer.optimiser.state[trainer.theta]
         arrays |= {f"moment.{k}": torch.as_tensor(v) for k, v in moments.items() if v is not None}
@@ -97,7 +96,7 @@ class Checkpoint:
         state = trainer.state
         with torch.no_grad():
             trainer.theta.copy_(arrays["theta"])
-        state.best, state.best_score, state.stale = arrays["best"], arrays["best_score"], arrays["stale"]
+        state.best, state.best_score = arrays["best"], arrays["best_score"]
         state.epoch, state.history = meta["epoch"], [tuple(h) for h in meta["history"]]
         state.restarts = {int(k): v for k, v in meta["restarts"].items()}
         moments = {k.removeprefix("moment."): v for k, v in arrays.items() if k.startswith("moment.")}

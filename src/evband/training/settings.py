@@ -21,7 +21,6 @@ class TrainingSettings:
     prior_scale: str = "posterior"  # prior term over N; "literal" = as the paper prints it
     resample: str | None = None  # "trips": each member weights trips by a Bayesian bootstrap
     dropout: float = 0.0
-    patience: int = 10  # checks on held-out trips without gain after which a member is done
     checks: int = 25  # looks at the held-out trips during the run
     seed: int = 0
 
@@ -38,8 +37,8 @@ class TrainingSettings:
             raise ValueError(f"burn_in {self.burn_in} must lie between 0 and the window of {self.window} steps")
         if not 0 <= self.dropout < 1:
             raise ValueError(f"dropout {self.dropout} must be at least 0 and under 1")
-        if min(self.epochs, self.batch, self.checks, self.patience, self.nu_pace) < 1:
-            raise ValueError("epochs, batch, checks, patience and nu_pace must be at least 1")
+        if min(self.epochs, self.batch, self.checks, self.nu_pace) < 1:
+            raise ValueError("epochs, batch, checks and nu_pace must be at least 1")
 
 
 def learning_rate(settings: TrainingSettings, step: int, steps: int) -> float:
