@@ -87,6 +87,25 @@ def test_distance_and_duration():
     assert trip.rate_hz == pytest.approx(1.0)
 
 
+def test_a_part_of_a_trip_is_known_again_whatever_its_clock(tmp_path):
+    trips = Trips([drive(name, n=1800, seed=seed) for seed, name in enumerate("abc")])
+    trained = trips.subset(["a", "b"]).traces
+    assert trips.among(trained) == ["a", "b"]
+    part = trips[0].between(600, 1500, "part")
+    later = dataclasses.replace(part, table=part.table.with_columns(pl.col("time_s") + 1e5), trip_id="later")
+    Trips([part, later, trips[2].between(600, 1500)]).to_polars().write_csv(tmp_path / "parts.csv")
+    parts = evband.read_trips(tmp_path / "parts.csv")
+    assert parts.among(trained) == ["part", "later"]
+    assert trips.among(parts.subset(["part"]).traces) == ["a"]  # and the whole of which a part was trained on
+
+
+def test_steady_and_standing_rows_leave_no_marks():
+    steady = pl.DataFrame({"time_s": np.arange(100.0), "speed_kmh": np.tile([90.0, 91.0], 50), "power_kw": 15.0})
+    assert Trip("steady", steady).marks == ()
+    assert Trip("short", steady[:3]).marks == ()
+    assert Trip("unmeasured", steady.drop("power_kw")).marks == ()
+
+
 def test_fingerprint_is_of_the_content_and_survives_writing(tmp_path):
     trips = Trips([drive("a", seed=1), drive("b", seed=2)]).on_grid(0.5)
     assert len(set(trips.fingerprints)) == 2

@@ -45,7 +45,7 @@ class PowerModel(Estimator):
     - ``settings_``: the resolved settings; ``feature_map_``: inputs and scalers; ``theta_ [networks, parameters]``;
     - ``stretch_``, ``standing_stretch_``: the calibration factors on the move and at a standstill (1 = none),
       ``calibration_``: what they rest on, or why there are none;
-    - ``summary_``: how the training went; ``fingerprints_``: of the trips it was trained or calibrated on.
+    - ``summary_``: how the training went; ``fingerprints_``: traces of the trips it was trained or calibrated on.
     """
 
     def __init__(
@@ -165,7 +165,7 @@ class PowerModel(Estimator):
             "hours": len(job.data.y) / settings.hz / 3600,
         }
         inherited: list[str] = self.prior.fingerprints_ if isinstance(self.prior, PowerModel) else []
-        self.fingerprints_: list[str] = sorted({*trips.fingerprints, *inherited})
+        self.fingerprints_: list[str] = sorted({*trips.traces, *inherited})
         self.stretch_, self.standing_stretch_, self.calibration_ = 1.0, 1.0, "not asked for"
         self.energy_: dict[str, Any] | None = None
         if settings.calibrate:
@@ -227,7 +227,7 @@ class PowerModel(Estimator):
         bands = self._bands(trips, self._networks())
         self.calibration_ = f"stretched by {self._stretch_by(self._told(bands))} on {len(trips)} trips given for it"
         self.energy_ = _energy_errors(bands)
-        self.fingerprints_ = sorted({*self.fingerprints_, *trips.fingerprints})
+        self.fingerprints_ = sorted({*self.fingerprints_, *trips.traces})
         return self
 
     def check(self) -> None:

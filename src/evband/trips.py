@@ -18,6 +18,7 @@ from evband.errors import TripsError
 from evband.logs.grid import MAX_GAP_S, bin_inputs, to_grid
 from evband.logs.quality import Quality
 from evband.logs.readings import Series
+from evband.marks import ENOUGH, marks
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,6 +92,14 @@ class Trip:
                 values = np.round(self.table[name].fill_null(float("nan")).to_numpy(), 6) + 0.0  # no negative zeros
                 digest.update(name.encode() + np.where(np.isnan(values), np.nan, values).tobytes())
         return digest.hexdigest()[:32]
+
+    @cached_property
+    def marks(self) -> tuple[str, ...]:
+        """What is left of the trip when it is cut; see `evband.marks`. None of a trip without power."""
+        if not (self.has("speed_kmh") and self.has("power_kw")):
+            return ()
+        speed, power = (self.table[name].fill_null(float("nan")).to_numpy() for name in ("speed_kmh", "power_kw"))
+        return marks(speed, power)
 
     def on_grid(self, hz: float, max_gap_s: float = MAX_GAP_S) -> Trip:
         """This trip on the grid of `evband.logs.grid`; itself if it is on that grid already."""
@@ -190,14 +199,23 @@ class Trips(Sequence[Trip]):
     def fingerprints(self) -> tuple[str, ...]:
         return tuple(trip.fingerprint for trip in self._trips)
 
+    @property
+    def traces(self) -> set[str]:
+        """Fingerprints and marks of all trips: what `among` knows them by."""
+        return {*self.fingerprints, *(mark for trip in self._trips for mark in trip.marks)}
+
     def column(self, name: str) -> NDArray[np.float64]:
         """One channel of all trips end to end, NaN where it is unknown."""
         return np.concatenate([trip.table[name].to_numpy().astype(float) for trip in self._trips])
 
-    def among(self, fingerprints: Iterable[str]) -> list[str]:
-        """Ids of the trips whose content is among these fingerprints."""
-        known = set(fingerprints)
-        return [trip.trip_id for trip in self._trips if trip.fingerprint in known]
+    def among(self, traces: Iterable[str]) -> list[str]:
+        """Ids of the trips that left these traces, whole or in part, or of which a part did."""
+        known = set(traces)
+        return [
+            trip.trip_id
+            for trip in self._trips
+            if trip.fingerprint in known or len(known.intersection(trip.marks)) >= ENOUGH
+        ]
 
     def subset(self, ids: Iterable[str]) -> Trips:
         """The trips with these ids, in the order given."""
