@@ -49,13 +49,9 @@ def score(data: Path, trained: list[Path]) -> None:
     """Build each fold's model from the first run's weights, save it, and write every model's rows, trip by trip."""
     MODELS.mkdir(parents=True, exist_ok=True)
     runs = [json.loads((folder / "folds.json").read_text()) for folder in trained]
-    rows: list[dict[str, Any]] = []
-    for run in runs:
-        for key, result in run.items():
-            name, number, _ = key.rsplit("_", 2)
-            seed = run[f"{name}_{number}_main"]["settings"]["seed"]
-            ids = trips_of(TASKS[name], data).ids
-            rows += [{"seed": seed} | row | {"trip_id": ids[int(row["trip_id"])]} for row in result["rows"]]
+    ids = {name: trips_of(task, data).ids for name, task in TASKS.items()}
+    found = [row for run in runs for result in run.values() for row in result["rows"]]
+    rows = [row | {"trip_id": ids[row["task"]][int(row["trip_id"])]} for row in found]
     for key, result in runs[0].items():
         name, number, stage = key.rsplit("_", 2)
         if stage == "main":
@@ -65,6 +61,7 @@ def score(data: Path, trained: list[Path]) -> None:
             print(key, flush=True)
     _write(rows)
     write_settings(runs[0])
+    write_tuning(runs[0])
 
 
 def _save_model(data: Path, name: str, number: int, result: dict[str, Any], theta: torch.Tensor) -> None:
@@ -112,6 +109,19 @@ def write_settings(results: dict[str, dict[str, Any]]) -> None:
             ["task", "fold", "model", "beta", "trip_effect", "temperature", "dropout", "epochs", "members", "seed"]
         )
         writer.writerows(sorted(rows))
+
+
+def write_tuning(results: dict[str, dict[str, Any]]) -> None:
+    """What the inner folds said of every candidate: CRPS of thirty members in standard deviations of power."""
+    rows = [
+        {"task": key.rsplit("_", 2)[0], "fold": key.rsplit("_", 2)[1]} | tried | {"score": f"{tried['score']:.6g}"}
+        for key, result in sorted(results.items())
+        for tried in result.get("tried", ())
+    ]
+    with RESULTS.with_name("folds_tuning.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
 
 
 def _write(rows: list[dict[str, Any]]) -> None:

@@ -2,7 +2,7 @@
 
     python benchmarks/folds.py prepare --data DIR            # signals of every task as arrays -> .bench/folds/
     PYTHONPATH=src python benchmarks/folds.py train --out O  # on a GPU machine with torch, numpy, scipy and numba only
-    ... train --main O --seed 1 --out O1                     # again with other draws: settings as O chose them
+    ... train --main O --stages main --seed 1 --out O1       # again with other draws: settings as O chose them
     python benchmarks/folds.py score --data DIR --trained O O1 O2  # O's models -> .bench/models/, rows -> results/folds.csv
 
 Settings are chosen on inner folds of each outer fold's training trips (`evband.tuning`); the test trips of a fold are
@@ -127,7 +127,8 @@ def score(fold: Fold, label: str, settings: Settings, theta: torch.Tensor) -> li
     stretch, standing = fit_stretches(Bands.concat(parts), members=len(speaking))
     bands = bands_of(fold, settings, speaking, fold.rows(test=True))
     bands = bands.stretched(np.where(bands.standing, standing, stretch))
-    about = {"task": fold.name, "model": label, "fold": fold.number, "stretch": stretch, "standing_stretch": standing}
+    about = {"seed": settings.seed, "task": fold.name, "model": label, "fold": fold.number}
+    about |= {"stretch": stretch, "standing_stretch": standing}
     return [about | row for row in trip_rows(bands)]
 
 
@@ -233,10 +234,10 @@ def train_all(args: argparse.Namespace) -> None:
     device = "cuda" if torch.cuda.is_available() else "cpu"
     scratch = Path(tempfile.mkdtemp())
     (scratch / BEFORE).mkdir()
-    if args.main:  # settings as an earlier run chose them, and what is not trained again as it is there
+    if args.main:  # settings as an earlier run chose them; where only extra is trained, what it begins from
         for key, result in json.loads((args.main / "folds.json").read_text()).items():
-            again = key.rsplit("_", 1)[1] in args.stages
-            (scratch / (BEFORE if again else "") / f"{key}.json").write_text(json.dumps(result))
+            for folder in (BEFORE, "") if key.endswith("_main") and "main" not in args.stages else (BEFORE,):
+                (scratch / folder / f"{key}.json").write_text(json.dumps(result))
     Path(args.out).mkdir(parents=True, exist_ok=True)
     deadline = time.time() + args.seconds
     chosen = {k: v for k, v in (("members", args.members), ("epochs", args.epochs), ("seed", args.seed)) if v}
@@ -275,8 +276,8 @@ def main() -> None:
     training.add_argument("--stages", nargs="+", default=["main", "extra"])
     training.add_argument("--main", type=Path, help="an earlier run's folder, whose settings are taken")
     training.add_argument("--seed", type=int, default=0)
-    training.add_argument("--members", type=int, help="fewer than 30, for a quick look")
-    training.add_argument("--epochs", type=int, help="fewer than the default, for a quick look")
+    training.add_argument("--members", type=int, help="fewer than 30, for a quick look (without --main)")
+    training.add_argument("--epochs", type=int, help="fewer than the default, for a quick look (without --main)")
     training.add_argument("--processes", type=int, default=4)
     training.add_argument("--seconds", type=float, default=36000.0)
     scoring = verbs.add_parser("score")

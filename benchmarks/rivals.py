@@ -33,7 +33,6 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "least-squares-ours": ("least-squares", {}),  # given our edge speeds and fading start, too
     "least-squares-hinges": ("least-squares", {"hinges": True}),  # and our hinges
     **{name: (name, {"ours": False}) for name in rivals.NAMES if name != "least-squares"},
-    "boosting-ours": ("boosting", {}),
     "residual-boosting-ours": ("residual-boosting", {}),
 }
 

@@ -20,7 +20,7 @@ def measured(
     keep = ["task", "model", "trip_id", "n", *SUMS]
     parts = []
     if folds is not None:
-        parts.append(over_seeds(folds))
+        parts.append(over_seeds(folds).select(keep))
     if rivals is not None:
         named = rivals.rename({"rival": "model", "squared_error": "sse", "absolute_error": "sae"})
         named = named.with_columns(pl.col(SUMS).cast(pl.Float64), pl.col("trip_id").cast(pl.String))
@@ -42,23 +42,23 @@ def measured(
 
 
 def over_seeds(folds: pl.DataFrame) -> pl.DataFrame:
-    """Each trip's sums, averaged over the runs with other seeds: what is left of the luck of a draw is in the intervals."""
-    typed = folds.with_columns(pl.col(SUMS).cast(pl.Float64), pl.col("trip_id").cast(pl.String))
-    return typed.group_by("task", "model", "trip_id", maintain_order=True).agg(pl.first("n"), pl.mean(*SUMS))
+    """Each trip's sums, averaged over the runs that a method has, one a seed."""
+    sums = [name for name in (*SUMS, "interval_score") if name in folds.columns]
+    typed = folds.with_columns(pl.col(sums).cast(pl.Float64), pl.col("trip_id").cast(pl.String))
+    return typed.group_by("task", "model", "trip_id", maintain_order=True).agg(pl.first("n"), pl.mean(*sums))
 
 
 def on_equal_terms(trips: pl.DataFrame, folds: pl.DataFrame, nineteen: pl.DataFrame) -> pl.DataFrame:
     """CRPS of methods without a density brought from 19 levels to all levels.
 
     Twice the mean loss over levels 0.05..0.95 leaves out the outer levels, where the loss is small, and so lies some per
-    cent above the integral over all levels that a mixture has. Both are known of t-anchor; their ratio on the same log
-    is what the others' CRPS is multiplied by.
+    cent above the integral over all levels that a mixture has. Both are known of t-anchor with seed 0; their ratio on
+    the same log is what the others' CRPS is multiplied by.
     """
-    if nineteen is None:
-        return trips
+    first = over_seeds(folds.filter((pl.col("seed") == 0) & (pl.col("model") == "t-anchor")))
     factor = {}
     for task in trips["task"].unique():
-        ours = trips.filter((pl.col("task") == task) & (pl.col("model") == "t-anchor"))
+        ours = first.filter(pl.col("task") == task)
         both = ours.join(nineteen.with_columns(pl.col("trip_id").cast(pl.String)), on=["task", "trip_id", "n"])
         if len(both) == len(ours) > 0:
             factor[task] = float(both["crps"].sum() / both["crps19"].sum())

@@ -57,6 +57,25 @@ def trip_effect(frame: pl.DataFrame, logs: dict[str, str]) -> Table:
     return head, [[title, *(cells[task, effect] for effect in effects)] for task, title in logs.items()]
 
 
+def tuning(frame: pl.DataFrame, logs: dict[str, str]) -> Table:
+    """What each step of the search changed: a candidate's CRPS over that of the best before it, mean and range over folds."""
+    columns = ("beta", "trip_effect", "temperature")
+    found: dict[tuple[str, str, float], list[float]] = {}
+    for (task, _), part in frame.group_by("task", "fold", maintain_order=True):
+        rows = part.to_dicts()
+        best = rows.pop(0)  # the first candidate is the default
+        for name in columns:
+            step = [row for row in rows if all(row[c] == best[c] for c in columns if c != name)]
+            for row in step:
+                found.setdefault((str(task), name, row[name]), []).append(100 * (row["score"] / best["score"] - 1))
+            rows = [row for row in rows if row not in step]
+            best = min([best, *step], key=lambda row: row["score"])
+    steps = sorted({key[1:] for key in found}, key=lambda step: (columns.index(step[0]), step[1]))
+    head = ["CRPS in %", *(f"{name.replace('_', ' ')} {value:g}" for name, value in steps)]
+    cells = {k: f"{np.mean(v):+.1f} ({min(v):+.1f} to {max(v):+.1f})" for k, v in found.items()}
+    return head, [[title, *(cells.get((task, *step), "-") for step in steps)] for task, title in logs.items()]
+
+
 def noise(frame: pl.DataFrame) -> Table:
     """What a model says of noise that the simulator knows."""
     head = ["simulated car", "rank correlation of AU", "AU over the truth", "degrees of freedom", "true"]

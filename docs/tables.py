@@ -11,59 +11,23 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from functools import partial
-from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
 from beside import bench, bench_bound, energy, profile
-from measured import by_model, difference, measured, over_seeds, summary
-from shifts import averaged, distilled, epistemic, noise, season, stretches, trip_effect
+from compared import MODELS, TASKS, ahead, cells, claim_measured, comparison, every_model, seeds
+from measured import measured, over_seeds
+from shifts import averaged, distilled, epistemic, noise, season, stretches, trip_effect, tuning
+from written import PENDING, markdown, number
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS, PAPER = ROOT / "benchmarks" / "results", ROOT / "docs" / "paper"
 MARK = re.compile(r"(<!-- (table|value): ([\w.-]+) -->)(.*?)(<!-- end -->)", re.DOTALL)
-PENDING = "not measured yet"
 
-TASKS = {
-    "i3_torque": "BMW i3, torque",
-    "i3_motion": "BMW i3, no torque",
-    "tesla_road": "Tesla Model 3, road",
-    "tesla_dyno": "Tesla Model 3, dynamometer",
-    "e208": "Peugeot e-208, phone app",
-}
-MODELS = {
-    "t-anchor": "evband (t-anchor)",
-    "gaussian-anchor": "Gaussian head",
-    "t-ensemble": "no anchor",
-    "t-anchor trips": "trip bootstrap",
-    "t-dropout": "t-dropout",
-    "quantile-anchor": "quantile-anchor",
-    "quantile-dropout": "quantile-dropout",
-    "least-squares": "least squares",
-    "least-squares-ours": "least squares, our features",
-    "least-squares-hinges": "least squares, our features and hinges",
-    "boosting": "boosting",
-    "boosting-ours": "boosting, our features",
-    "residual-boosting": "least squares + boosting",
-    "residual-boosting-ours": "least squares + boosting, our features",
-    "ngboost": "NGBoost",
-    "catboost": "CatBoost",
-    "fastsim": "FASTSim fitted",
-}
-README_MODELS = (
-    "least-squares",
-    "boosting",
-    "residual-boosting",
-    "least-squares-hinges",
-    "t-dropout",
-    "quantile-anchor",
-    "t-ensemble",
-    "t-anchor",
-)
 VEHICLES = {
     "sedan_1": "Sedan 1",
     "sedan_2": "Sedan 2",
@@ -79,80 +43,6 @@ def read(name: str, folder: Path = RESULTS) -> pl.DataFrame | None:
     """A result file, or None where it has not been made yet."""
     path = folder / f"{name}.csv"
     return pl.read_csv(path, comment_prefix="#", infer_schema_length=None) if path.exists() else None
-
-
-def markdown(head: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1) -> str:
-    """A table whose first `left` columns are words."""
-    lines = [head, ["---"] * left + ["---:"] * (len(head) - left), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
-
-
-def number(value: Any, digits: int = 2) -> str:
-    return "-" if value is None or not np.isfinite(value) else f"{value:.{digits}f}"
-
-
-# Measured logs: one row a trip in folds.csv and rivals.csv ----------------------------------------------------------
-
-
-def comparison(trips: pl.DataFrame) -> str:
-    """README: CRPS of the strongest models; the best bold, and with it whoever is tied with it."""
-    present = [m for m in README_MODELS if m in trips["model"].to_list()]
-    if "t-anchor" not in present:
-        return PENDING
-    rows = []
-    for task, title in TASKS.items():
-        models = by_model(trips, task, tuple(MODELS))
-        if "t-anchor" not in models:
-            continue
-        crps = {m: summary(part)["crps"] for m, part in models.items() if m in present}
-        best = min(crps, key=crps.__getitem__)
-        tied = {m for m in crps if m == best or difference(models[m], models[best])[1] <= 0}
-        cells = ["-" if m not in crps else f"**{crps[m]:.3f}**" if m in tied else f"{crps[m]:.3f}" for m in present]
-        ours = summary(models["t-anchor"])
-        rows.append(
-            [title, str(ours["trips"]), *cells, f"{ours['coverage']:.3f} ({ours['low']:.2f}-{ours['high']:.2f})"]
-        )
-    return markdown(["log", "trips", *(MODELS[m] for m in present), "evband's 90 % coverage"], rows)
-
-
-def every_model(trips: pl.DataFrame) -> str:
-    """All models on all measured logs, with the trip-paired difference in CRPS to the default model."""
-    rows = []
-    for task, title in TASKS.items():
-        models = by_model(trips, task, tuple(MODELS))
-        for name, part in models.items():
-            s = summary(part)
-            gaps = ["-", "-"]
-            if name != "t-anchor" and "t-anchor" in models:
-                gaps[0] = told_apart(*difference(part, models["t-anchor"]))
-                if np.isfinite(s["log_score"]):
-                    gaps[1] = told_apart(*difference(part, models["t-anchor"], "log_score"))
-            numbers = [number(s[k]) for k in ("rmse", "mae")] + [number(s[k], 3) for k in ("crps", "log_score")]
-            cover = f"{s['coverage']:.3f} ({s['low']:.2f}-{s['high']:.2f})"
-            rows.append([title, MODELS.get(name, name), *numbers, cover, number(s["width"]), *gaps])
-    head = ["log", "model", "RMSE", "MAE", "CRPS", "log score", "coverage (95 %)", "width"]
-    head += [f"{score} less evband's" for score in ("CRPS", "log score")]
-    return markdown(head, rows, left=2) if rows else PENDING
-
-
-def told_apart(mean: float, low: float, high: float) -> str:
-    word = "tied" if low <= 0 <= high else "worse" if mean > 0 else "better"
-    return f"{mean:+.3f} [{low:+.3f}, {high:+.3f}] {word}"
-
-
-def seeds(folds: pl.DataFrame | None, scores: Sequence[str] = ("crps", "log_score")) -> str:
-    """Methods that were trained with every seed less t-anchor, trip by trip, run by run."""
-    if folds is None:
-        return PENDING
-    rows = []
-    numbers = sorted(folds["seed"].unique().to_list())
-    for task, title in TASKS.items():
-        runs = [by_model(over_seeds(folds.filter(pl.col("seed") == seed)), task, tuple(MODELS)) for seed in numbers]
-        for name, score in product(runs[0], scores):
-            if name != "t-anchor" and all(name in r for r in runs):
-                gaps = [told_apart(*difference(r[name], r["t-anchor"], score)) for r in runs]
-                rows.append([title, MODELS[name], score.replace("_", " ").replace("crps", "CRPS"), *gaps])
-    return markdown(["log", "model", "score", *(f"seed {seed}" for seed in numbers)], rows, left=3)
 
 
 # Simulated vehicles: one row a fit ----------------------------------------------------------------------------------
@@ -279,19 +169,6 @@ def claim_against(ours: pl.DataFrame | None, other: str, score: str, words: str)
     return f"{words} lower in {ahead} of {len(both)} simulated vehicles, {ratio:.2f} times {other}'s on average"
 
 
-def claim_measured(trips: pl.DataFrame, other: str) -> str:
-    """On how many measured logs the default model is ahead of another, tied with it, behind it (CRPS)."""
-    ahead, tied, behind = [], [], []
-    for task, title in TASKS.items():
-        models = by_model(trips, task, tuple(MODELS))
-        if "t-anchor" in models and other in models:
-            _, low, high = difference(models[other], models["t-anchor"])
-            (ahead if low > 0 else behind if high < 0 else tied).append(title)
-    if not ahead + tied + behind:
-        return PENDING
-    return f"on measured logs t-anchor is ahead on {len(ahead)}, tied on {len(tied)}, behind on {len(behind)} (CRPS)"
-
-
 def claim_features(ours: pl.DataFrame | None) -> str:
     s1, s3, s5 = (one(ours, features=f, vehicle="sedan_1") for f in ("S1", "S3", "S5"))
     if s1 is None or s3 is None or s5 is None:
@@ -312,9 +189,10 @@ def tables() -> dict[str, Callable[[], str]]:
     """Every name that a mark can have."""
     folds = read("folds")
     trips = measured(folds, read("rivals"), read("crps19"))
+    by_run = trips if folds is None else over_seeds(folds)
     sims, lit, ablation = read("simulated"), read("literal"), read("ablation")
     winter, unknown, effects, factors = (read(name) for name in ("season", "epistemic", "trip_effect", "stretches"))
-    told, ones = read("simulated_noise"), read("collapse")
+    told, ones, tried = read("simulated_noise"), read("collapse"), read("folds_tuning")
     kwh, speed, steps, parts = read("energy"), read("bench"), read("training_step"), read("profile_fit")
     paper = {n: read(n, PAPER) for n in ("table1_features", "table2_accuracy", "table3_calibration")}
     one_, two, three = (frame for frame in paper.values() if frame is not None)
@@ -334,6 +212,7 @@ def tables() -> dict[str, Callable[[], str]]:
         "epistemic": lambda: PENDING if unknown is None else markdown(*epistemic(unknown, TASKS), left=3),
         "trip_effect": lambda: PENDING if effects is None else markdown(*trip_effect(effects, TASKS)),
         "stretches": lambda: PENDING if factors is None else markdown(*stretches(factors, TASKS)),
+        "tuning": lambda: PENDING if tried is None else markdown(*tuning(tried, TASKS)),
         "noise": lambda: PENDING if told is None else markdown(*noise(told)),
         "accuracy": lambda: claim_accuracy(sims),
         "coverage": lambda: claim_coverage(sims),
@@ -345,6 +224,9 @@ def tables() -> dict[str, Callable[[], str]]:
         "distilled": lambda: PENDING if ones is None else distilled(ones),
         "averaged": lambda: PENDING if ones is None else averaged(ones),
         "seeds": lambda: seeds(folds),
+        "cells": lambda: cells(folds),
+        "ahead": lambda: ahead(trips),
+        "measured_interval": partial(claim_measured, by_run, "quantile-anchor", "interval_score"),
         **{f"measured_{m}": partial(claim_measured, trips, m) for m in MODELS if m != "t-anchor"},
     }
 

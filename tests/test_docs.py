@@ -26,6 +26,11 @@ def tables():
     sys.path.remove(str(ROOT / "docs"))
 
 
+@pytest.fixture(scope="module")
+def measured(tables):
+    return sys.modules["measured"]
+
+
 def test_tables_are_those_of_the_result_files(tables):
     made = tables.tables()
     for page in tables.pages():
@@ -97,19 +102,19 @@ def test_comparison_marks_the_best_and_what_ties_with_it(tables):
     assert "| 2.00 | 1.50 |" in full
 
 
-def test_difference_is_the_trip_paired_one(tables):
+def test_difference_is_the_trip_paired_one(measured):
     from evband.scores import mean_interval
 
     rng = np.random.default_rng(1)
     a, b = sums("a", 1.0), sums("b", 1.0).with_columns(crps=pl.Series(rng.normal(105, 5, 12)))
-    mean, low, high = tables.difference(a, b)
+    mean, low, high = measured.difference(a, b)
     gap = (a["crps"] - b["crps"]).to_numpy() / 100
     expected = mean_interval(np.repeat(gap, 100), np.repeat(np.arange(12), 100))
     assert mean == pytest.approx(gap.mean())
     assert (low, high) == pytest.approx(expected)
 
 
-def test_runs_with_other_seeds_are_averaged_trip_by_trip_and_shown_one_by_one(tables):
+def test_runs_with_other_seeds_are_averaged_trip_by_trip_and_shown_one_by_one(tables, measured):
     runs = [sums("t-anchor", 1.0), sums("t-ensemble", 1.1), *(
         sums(model, crps).with_columns(seed=pl.lit(1)) for model, crps in (("t-anchor", 1.2), ("t-ensemble", 1.1))
     )]  # fmt: skip
@@ -117,7 +122,9 @@ def test_runs_with_other_seeds_are_averaged_trip_by_trip_and_shown_one_by_one(ta
     trips = tables.measured(folds, None)
     ours, other = (trips.filter(pl.col("model") == m) for m in ("t-anchor", "t-ensemble"))
     assert len(ours) == 12
-    assert tables.difference(other, ours)[0] == pytest.approx(0.0, abs=1e-12)
+    assert measured.difference(other, ours)[0] == pytest.approx(0.0, abs=1e-12)
+    assert tables.cells(folds) == "1 better, 2 tied and 1 worse than t-anchor"
+    assert tables.ahead(trips) == "CRPS: none; log score: none; RMSE: none; MAE: none"
     (line,) = [row for row in tables.seeds(folds).splitlines() if "CRPS" in row]
     assert "+0.100" in line
     assert "-0.100" in line
@@ -161,13 +168,39 @@ def test_an_unfinished_file_leaves_dashes(tables):
     assert line == "| Sedan 1 | - | 0.92 / 3.00 / 1.50 / 0.89 | - |"
 
 
-def test_quantile_methods_are_scored_on_equal_terms(tables):
+def test_quantile_methods_are_scored_on_equal_terms(tables, measured):
     folds = pl.concat(
         [sums("t-anchor", 1.0), sums("quantile-anchor", 1.04).with_columns(log_score=pl.lit(None, pl.Float64))]
     )
-    nineteen = sums("t-anchor", 1.0).select("task", "trip_id", "n", crps19=pl.col("crps") * 1.04)
+    folds = pl.concat([folds, sums("t-anchor", 3.0).with_columns(seed=pl.lit(1))], how="vertical_relaxed")
+    nineteen = sums("t-anchor", 1.0).select("task", "trip_id", "n", crps19=pl.col("crps") * 1.04)  # of seed 0
     plain, fair = tables.measured(folds, None), tables.measured(folds, None, nineteen)
-    crps = [tables.summary(part.filter(pl.col("model") == "quantile-anchor"))["crps"] for part in (plain, fair)]
+    crps = [measured.summary(part.filter(pl.col("model") == "quantile-anchor"))["crps"] for part in (plain, fair)]
     assert crps[1] == pytest.approx(crps[0] / 1.04)
-    ours = [tables.summary(part.filter(pl.col("model") == "t-anchor"))["crps"] for part in (plain, fair)]
+    ours = [measured.summary(part.filter(pl.col("model") == "t-anchor"))["crps"] for part in (plain, fair)]
     assert ours[0] == ours[1]
+
+
+def test_who_is_ahead_is_said(tables):
+    better = sums("t-dropout", 0.9).with_columns(sse=pl.Series([3.24 * 100] * 12))
+    trips = tables.measured(pl.concat([sums("t-anchor", 1.0), better]), None)
+    assert tables.ahead(trips).startswith(
+        "CRPS: t-dropout on BMW i3, torque (-10.0 %); log score: none; RMSE: t-dropout"
+    )
+    assert "(-10.0 %); MAE: none" in tables.ahead(trips)
+
+
+def test_each_step_of_the_search_is_told_against_the_best_before_it(tables):
+    tried = [
+        (0.5, 0.5, 0.1, 1.0),
+        (0.0, 0.5, 0.1, 0.9),
+        (1.0, 0.5, 0.1, 1.1),
+        (0.0, 0.8, 0.1, 0.99),
+        (0.0, 0.5, 1.0, 0.45),
+    ]
+    rows = [("i3_torque", 0, *row) for row in tried]
+    frame = pl.DataFrame(rows, schema=["task", "fold", "beta", "trip_effect", "temperature", "score"], orient="row")
+    head, body = tables.tuning(frame, {"i3_torque": "i3"})
+    cells = [cell.split()[0] for cell in body[0][1:]]
+    assert head[1:] == ["beta 0", "beta 1", "trip effect 0.8", "temperature 1"]
+    assert cells == ["-10.0", "+10.0", "+10.0", "-50.0"]

@@ -94,7 +94,7 @@ def members_of(job: Job, settings: Settings, prior_mean: Tensor | None = None) -
     """The networks to train. ``prior_mean [networks, parameters]``: of a trained model, a network for each in turn.
 
     With early stopping or calibration, member m leaves out fold ``m % folds`` and no other knows of it: those trips
-    stop its training, and are predicted by members that never trained on them. A dropout method trains one network
+    say which of its weights to keep, and are predicted by members that never trained on them. A dropout method trains one network
     on everything (number 0), and one a fold beside it for calibration.
     """
     arch, trips = job.architecture(settings), np.unique(job.data.trip)

@@ -26,7 +26,8 @@ def model_card(model: PowerModel) -> list[tuple[str, str]]:
     facts, settings = card(model), model.settings_
     head, kind = METHODS[settings.method]
     trained = facts["trained_on"]
-    kept = ", of which each member keeps the best for trips it left out" if settings.early_stop else ""
+    looked = kind != "dropout" and facts["held_out_log_score"] is not None
+    kept = ", each member as it was when it did best on trips left out" if looked else ""
     lines = [
         ("Method", f"{facts['method']}: {facts['members']} members, {MEMBERS[kind]}"),
         ("Each member", f"LSTM of {settings.layers} × {settings.hidden}, giving {HEADS[head]} at every step"),

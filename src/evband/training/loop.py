@@ -278,7 +278,7 @@ class Trainer:
         """Keep each member's weights where its held-out score is best so far.
 
         The run goes on to the end whatever the scores: while the rate is high they wander for half of the epochs, and a
-        member that stopped there would miss the descent (-1.3 instead of -1.7 on a road log).
+        member that stopped there would miss the descent.
         """
         scores = self.held_out_scores()
         if scores is None:

@@ -1,0 +1,147 @@
+"""Models beside each other on the measured logs: tables and sentences from `measured`."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import polars as pl
+from measured import by_model, difference, over_seeds, summary
+from written import PENDING, markdown, number
+
+TASKS = {
+    "i3_torque": "BMW i3, torque",
+    "i3_motion": "BMW i3, no torque",
+    "tesla_road": "Tesla Model 3, road",
+    "tesla_dyno": "Tesla Model 3, dynamometer",
+    "e208": "Peugeot e-208, phone app",
+}
+MODELS = {
+    "t-anchor": "evband (t-anchor)",
+    "gaussian-anchor": "Gaussian head",
+    "t-ensemble": "no anchor",
+    "t-anchor trips": "trip bootstrap",
+    "t-dropout": "t-dropout",
+    "quantile-anchor": "quantile-anchor",
+    "quantile-dropout": "quantile-dropout",
+    "least-squares": "least squares",
+    "least-squares-ours": "least squares, our features",
+    "least-squares-hinges": "least squares, our features and hinges",
+    "boosting": "boosting",
+    "residual-boosting": "least squares + boosting",
+    "residual-boosting-ours": "least squares + boosting, our features",
+    "ngboost": "NGBoost",
+    "catboost": "CatBoost",
+    "fastsim": "FASTSim fitted",
+}
+README_MODELS = (
+    "least-squares",
+    "boosting",
+    "residual-boosting",
+    "least-squares-hinges",
+    "t-dropout",
+    "quantile-anchor",
+    "t-ensemble",
+    "t-anchor",
+)
+
+
+def comparison(trips: pl.DataFrame) -> str:
+    """README: CRPS of the strongest models; the best bold, and with it whoever is tied with it."""
+    present = [m for m in README_MODELS if m in trips["model"].to_list()]
+    if "t-anchor" not in present:
+        return PENDING
+    rows = []
+    for task, title in TASKS.items():
+        models = by_model(trips, task, tuple(MODELS))
+        if "t-anchor" not in models:
+            continue
+        crps = {m: summary(part)["crps"] for m, part in models.items() if m in present}
+        best = min(crps, key=crps.__getitem__)
+        tied = {m for m in crps if m == best or difference(models[m], models[best])[1] <= 0}
+        cells = ["-" if m not in crps else f"**{crps[m]:.3f}**" if m in tied else f"{crps[m]:.3f}" for m in present]
+        ours = summary(models["t-anchor"])
+        rows.append(
+            [title, str(ours["trips"]), *cells, f"{ours['coverage']:.3f} ({ours['low']:.2f}-{ours['high']:.2f})"]
+        )
+    return markdown(["log", "trips", *(MODELS[m] for m in present), "evband's 90 % coverage"], rows)
+
+
+def every_model(trips: pl.DataFrame) -> str:
+    """All models on all measured logs, with the trip-paired difference in CRPS to the default model."""
+    rows = []
+    for task, title in TASKS.items():
+        models = by_model(trips, task, tuple(MODELS))
+        for name, part in models.items():
+            s = summary(part)
+            gaps = ["-", "-"]
+            if name != "t-anchor" and "t-anchor" in models:
+                gaps[0] = told_apart(*difference(part, models["t-anchor"]))
+                if np.isfinite(s["log_score"]):
+                    gaps[1] = told_apart(*difference(part, models["t-anchor"], "log_score"))
+            numbers = [number(s[k]) for k in ("rmse", "mae")] + [number(s[k], 3) for k in ("crps", "log_score")]
+            cover = f"{s['coverage']:.3f} ({s['low']:.2f}-{s['high']:.2f})"
+            rows.append([title, MODELS.get(name, name), *numbers, cover, number(s["width"]), *gaps])
+    head = ["log", "model", "RMSE", "MAE", "CRPS", "log score", "coverage (95 %)", "width"]
+    head += [f"{score} less evband's" for score in ("CRPS", "log score")]
+    return markdown(head, rows, left=2) if rows else PENDING
+
+
+def told_apart(mean: float, low: float, high: float) -> str:
+    if not np.isfinite(mean):
+        return "-"
+    word = "tied" if low <= 0 <= high else "worse" if mean > 0 else "better"
+    return f"{mean:+.3f} [{low:+.3f}, {high:+.3f}] {word}"
+
+
+def ahead(trips: pl.DataFrame) -> str:
+    """Who is ahead of the default, its trip-paired interval off zero, score by score."""
+    said = []
+    for score, name in (("crps", "CRPS"), ("log_score", "log score"), ("sse", "RMSE"), ("sae", "MAE")):
+        found = []
+        for task, title in TASKS.items():
+            models = by_model(trips, task, tuple(MODELS))
+            for model, part in models.items() if "t-anchor" in models else ():
+                _, _, high = difference(part, models["t-anchor"], score)
+                if high < 0:
+                    ratio = (part[score].sum() / models["t-anchor"][score].sum()) ** (0.5 if score == "sse" else 1.0)
+                    found.append(f"{MODELS[model]} on {title} ({100 * (ratio - 1):+.1f} %)")
+        said.append(f"{name}: {', '.join(found) or 'none'}")
+    return "; ".join(said)
+
+
+def runs(folds: pl.DataFrame | None) -> list[list[str]]:
+    """Methods with a density that were trained with every seed less t-anchor, trip by trip, run by run."""
+    rows = []
+    numbers = [] if folds is None else sorted(folds["seed"].unique().to_list())
+    for task, title in TASKS.items():
+        each = [by_model(over_seeds(folds.filter(pl.col("seed") == k)), task, tuple(MODELS)) for k in numbers]  # type: ignore[union-attr]
+        for name, score in product(each[0] if each else (), ("crps", "log_score")):
+            if name != "t-anchor" and all(name in r and r[name]["log_score"].is_finite().all() for r in each):
+                gaps = [told_apart(*difference(r[name], r["t-anchor"], score)) for r in each]
+                rows.append([title, MODELS[name], score.replace("_", " ").replace("crps", "CRPS"), *gaps])
+    return rows
+
+
+def seeds(folds: pl.DataFrame | None) -> str:
+    rows = runs(folds)
+    return markdown(["log", "model", "score", *(f"run {k}" for k in range(len(rows[0]) - 3))], rows, left=3) if rows else PENDING  # fmt: skip
+
+
+def cells(folds: pl.DataFrame | None) -> str:
+    """How often a single run says better or worse."""
+    told = [gap.split()[-1] for row in runs(folds) for gap in row[3:]]
+    return f"{told.count('better')} better, {told.count('tied')} tied and {told.count('worse')} worse than t-anchor"
+
+
+def claim_measured(trips: pl.DataFrame, other: str, score: str = "crps") -> str:
+    """On how many measured logs the default model is ahead of another, tied with it, behind it."""
+    ahead, tied, behind = [], [], []
+    for task, title in TASKS.items():
+        models = by_model(trips, task, tuple(MODELS))
+        if "t-anchor" in models and other in models:
+            _, low, high = difference(models[other], models["t-anchor"], score)
+            (ahead if low > 0 else behind if high < 0 else tied).append(title)
+    if not ahead + tied + behind:
+        return PENDING
+    return f"on measured logs t-anchor is ahead on {len(ahead)}, tied on {len(tied)}, behind on {len(behind)} ({'CRPS' if score == 'crps' else score.replace('_', ' ')})"
