@@ -10,6 +10,7 @@ import time
 import numpy as np
 import polars as pl
 import pytest
+from scipy import integrate, stats
 
 import evband
 import evband.cli
@@ -62,6 +63,28 @@ def test_fit_writes_a_model_and_says_how_it_went(run, folder):
     model = evband.load(folder / "new.evband")
     assert model.settings_.members == 5  # the command line wins over the file
     assert model.settings_.hidden == 8
+
+
+def test_evaluate_says_what_the_members_of_predict_say(run, car, folder):
+    """Both commands as typed, and NumPy and SciPy between them."""
+    assert run("predict", "car.evband", "other.parquet", "-o", "bands.csv", "--members")[0] == 0
+    assert run("evaluate", "car.evband", "other.parquet", "--json", "scores.json")[0] == 0
+    scores = json.loads((folder / "scores.json").read_text())
+    bands = pl.read_csv(folder / "bands.csv").filter(~pl.col("warmup") & pl.col("power_kw").is_not_null())
+    count = sum(name.startswith("location_") for name in bands.columns)
+    mu, s, nu = (np.stack([bands[f"{k}_{m}"].to_numpy() for m in range(count)]) for k in ("location", "scale", "nu"))
+    y = bands["power_kw"].to_numpy()
+    density = (stats.t.pdf((y - mu) / s, nu) / s).mean(0)
+    t = np.linspace(0, np.arcsinh(1e4), 1001)[:, None]  # both tails, out from the measurement
+    away = s.mean(0) * np.sinh(t)
+    below, above = (stats.t.cdf((y + sign * away - mu[:, None]) / s[:, None], nu[:, None]).mean(0) for sign in (-1, 1))
+    crps = integrate.trapezoid((below**2 + (1 - above) ** 2) * s.mean(0) * np.cosh(t), t, axis=0).mean()
+    inside = (bands["lower_kw"].to_numpy() <= y) & (y <= bands["upper_kw"].to_numpy())
+    assert scores["n"] == len(y)
+    assert scores["rmse_kw"] == pytest.approx(np.sqrt(np.mean((y - mu.mean(0)) ** 2)), rel=1e-6)
+    assert scores["log_score"] == pytest.approx(-np.log(density).mean(), rel=1e-6)
+    assert scores["crps_kw"] == pytest.approx(crps, rel=1e-4)
+    assert scores["coverage"] == pytest.approx(inside.mean(), rel=1e-6)
 
 
 def test_too_few_trips_are_said_not_to_calibrate(run):
