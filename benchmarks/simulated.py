@@ -1,4 +1,4 @@
-"""The paper's study on the simulated vehicles: four methods and the default model, thirty members each.
+"""The paper's study on the simulated vehicles: four methods, the default model, thirty members each, and the rivals.
 
 The flat prior's variance is 0.1, the upper end of the range that the paper searched; its own choice of 0.01 learns nothing
 from one short run and is kept beside it for the main method (`t-anchor-0.01`).
@@ -18,6 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import evband
+from evband import rivals
 from evband.simulation import NAMES
 from evband.studies.cases import simulated
 from evband.studies.remote import prepare_case
@@ -30,6 +31,7 @@ RECIPES = {
     "default": Recipe("t-anchor"),
     **{name: Recipe(name, prior_variance=0.1, **PAPER) for name in METHODS},  # type: ignore[arg-type]
     "t-anchor-0.01": Recipe("t-anchor", prior_variance=0.01, **PAPER),  # type: ignore[arg-type]
+    **{name: Recipe(name) for name in rivals.NAMES},
 }
 
 

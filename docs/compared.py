@@ -136,12 +136,13 @@ def cells(folds: pl.DataFrame | None) -> str:
 
 def claim_measured(trips: pl.DataFrame, other: str, score: str = "crps") -> str:
     """On how many measured logs the default model is ahead of another, tied with it, behind it."""
-    ahead, tied, behind = [], [], []
+    ahead, tied, behind, more = [], [], [], []
     for task, title in TASKS.items():
         models = by_model(trips, task, tuple(MODELS))
         if "t-anchor" in models and other in models:
             _, low, high = difference(models[other], models["t-anchor"], score)
             (ahead if low > 0 else behind if high < 0 else tied).append(title)
+            more.append(100 * (models[other][score].sum() / models["t-anchor"][score].sum() - 1))
     if not ahead + tied + behind:
         return PENDING
-    return f"on measured logs t-anchor is ahead on {len(ahead)}, tied on {len(tied)}, behind on {len(behind)} ({'CRPS' if score == 'crps' else score.replace('_', ' ')})"
+    return f"on measured logs t-anchor is ahead on {len(ahead)}, tied on {len(tied)}, behind on {len(behind)} ({'CRPS' if score == 'crps' else score.replace('_', ' ')} {min(more):+.1f} to {max(more):+.1f} % over ours)"

@@ -36,6 +36,14 @@ VEHICLES = {
     "highway": "Highway",
 }
 THEIRS = {"highway": "ioniq5"}  # our name -> the paper's
+THERE = (
+    "least-squares",
+    "boosting",
+    "residual-boosting",
+    "ngboost",
+    "catboost",
+    "fastsim",
+)  # rivals on simulated vehicles
 METHODS = ("t-anchor", "t-dropout", "quantile-anchor", "quantile-dropout")
 
 
@@ -102,6 +110,16 @@ def priors(ours: pl.DataFrame | None) -> str:
     return markdown(
         ["R2 / RMSE / CRPS / coverage", "paper, variance 0.01", "paper, variance 0.1", "evband default"], rows
     )
+
+
+def rivals(ours: pl.DataFrame | None) -> str:
+    """RMSE, CRPS and coverage of the default model and of the rivals, one run a vehicle."""
+    named = {"t-anchor": "evband default"} | {m: MODELS[m] for m in THERE}
+    rows = []
+    for vehicle, title in VEHICLES.items():
+        found = [one(ours, method=m, vehicle=vehicle, preset="default" if m == "t-anchor" else "rival") for m in named]
+        rows.append([title, *("-" if r is None else f"{r['rmse_kw']:.2f} / {r['crps_kw']:.2f} / {r['coverage']:.2f}" for r in found)])  # fmt: skip
+    return markdown(["RMSE / CRPS / coverage", *named.values()], rows)
 
 
 def literal(frame: pl.DataFrame | None) -> str:
@@ -203,6 +221,7 @@ def tables() -> dict[str, Callable[[], str]]:
         "table2": lambda: table_2(sims, two),
         "table3": lambda: table_3(sims, three),
         "priors": lambda: priors(sims),
+        "simulated_rivals": lambda: rivals(sims),
         "literal": lambda: literal(lit),
         "energy": lambda: PENDING if kwh is None else markdown(*energy(kwh, TASKS), left=2),
         "bench": lambda: PENDING if speed is None else markdown(*bench(speed)),
