@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import product
 
 import numpy as np
 import polars as pl
@@ -34,8 +35,8 @@ from evband.training.windows import Segments, cut, epoch_batches, epoch_shape, f
 from evband.trips import Trip, Trips
 
 WINDOW, BURN_IN, BATCH = 512, 128, 16  # long ones: the teacher answers with a state carried through the whole drive
-STEPS = 4000  # of the optimiser, however much or little there is to learn from
-PERTURBATION = 0.3  # standard deviation of the logarithm of each channel's factor
+STEPS = 6000  # of the optimiser, however much or little there is to learn from
+PERTURBATIONS = (0.08, 0.3)  # standard deviations of the logarithm of each channel's factor: near what was driven, and far
 MATCHED_LEVELS = (0.5, 0.8)  # bands by whose widths the student's degrees of freedom are chosen
 FLOOR = 1e-3  # of deviations, in standardised units
 
@@ -135,14 +136,14 @@ def cost(before: Bands, after: Bands) -> Cost:
 
 
 def _perturbed(model: PowerModel, trips: Trips, seed: int) -> list[Trip]:
-    """The trips again, each channel of each multiplied by a random factor near one."""
+    """The trips twice again, each channel of each multiplied by a random factor near one."""
     rng = np.random.default_rng([seed, 7])
     out = []
-    for trip in trips:
-        factors = {c: float(np.exp(PERTURBATION * rng.standard_normal())) for c in model.feature_map_.channels}
+    for size, trip in product(PERTURBATIONS, trips):
+        factors = {c: float(np.exp(size * rng.standard_normal())) for c in model.feature_map_.channels}
         factors |= dict.fromkeys(EDGES, factors.get("speed_kmh", 1.0))
         table = trip.table.with_columns(pl.col(c) * k for c, k in factors.items() if c in trip.table.columns)
-        out.append(replace(trip, trip_id=f"{trip.trip_id} perturbed", table=table))
+        out.append(replace(trip, trip_id=f"{trip.trip_id} perturbed by {size}", table=table))
     return out
 
 
