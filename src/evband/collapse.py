@@ -36,7 +36,7 @@ from evband.trips import Trip, Trips
 
 WINDOW, BURN_IN, BATCH = 512, 128, 16  # long ones: the teacher answers with a state carried through the whole drive
 STEPS = 6000  # of the optimiser, however much or little there is to learn from
-PERTURBATIONS = (0.08, 0.3)  # standard deviations of the logarithm of each channel's factor: near what was driven, and far
+PERTURBATIONS = (0.08, 0.3)  # deviations of the logarithm of each channel's factor: near what was driven, and far
 MATCHED_LEVELS = (0.5, 0.8)  # bands by whose widths the student's degrees of freedom are chosen
 FLOOR = 1e-3  # of deviations, in standardised units
 
