@@ -35,6 +35,7 @@ from evband.rivals.base import make_rows
 from evband.rivals.least_squares import solve_ridge
 from evband.rivals.rows import inner_folds
 from evband.trips import Trips
+from results_file import command
 from tasks import TASKS, Task, split
 
 MODELS = Path(".bench/models")
@@ -310,7 +311,7 @@ def main() -> None:
     result = table(items)
     models = "models of all folds, tuned inside" if all_kept else "SMOKE RUN: small models fitted on the spot"
     with given.out.open("w") as file:
-        file.write(f"# python {' '.join(sys.argv)}\n")
+        file.write(f"# {command()}\n")
         file.write(f"# evband {evband.__version__}, Python {platform.python_version()}, {platform.machine()}, {os.cpu_count()} cores; {models}\n")  # fmt: skip
         if "e208" in given.tasks:
             error = own_error(TASKS["e208"], given.data)

@@ -125,6 +125,8 @@ def write_tuning(results: dict[str, dict[str, Any]]) -> None:
 
 
 def _write(rows: list[dict[str, Any]]) -> None:
+    keys = [(row["seed"], row["task"], row["model"], row["trip_id"]) for row in rows]
+    assert len(set(keys)) == len(keys), "some rows are there twice: give folders of different seeds"
     rows.sort(key=lambda row: (row["seed"], row["task"], row["model"], row["fold"], row["trip_id"]))
     with RESULTS.open("w", newline="") as file:
         file.write("# command: benchmarks/folds.py prepare, train, score (see its docstring); 30 members\n")

@@ -207,7 +207,7 @@ def work(item: tuple[str, int, str, str, str, float, dict[str, int]]) -> str:
         result: dict[str, Any] = {"settings": settings.to_dict(), "tried": tried, "seconds": trained}
     else:
         main = json.loads((Path(out) / f"{name}_{number}_main.json").read_text())
-        base = Settings(**main["settings"])
+        base = as_before(main["settings"])
         rows, result = [], {}
         for method in EXTRA:
             if time.time() > deadline:

@@ -88,7 +88,7 @@ def every_model(trips: pl.DataFrame) -> str:
 
 
 def told_apart(mean: float, low: float, high: float) -> str:
-    if not np.isfinite(mean):
+    if not np.isfinite([mean, low, high]).all():
         return "-"
     word = "tied" if low <= 0 <= high else "worse" if mean > 0 else "better"
     return f"{mean:+.3f} [{low:+.3f}, {high:+.3f}] {word}"
@@ -134,13 +134,25 @@ def cells(folds: pl.DataFrame | None) -> str:
     return f"{told.count('better')} better, {told.count('tied')} tied and {told.count('worse')} worse than t-anchor"
 
 
+def diversity(folds: pl.DataFrame | None) -> str:
+    """The members' spread over that of the same ensemble without anchors."""
+    if folds is None:
+        return PENDING
+    spread = folds.group_by("task", "model").agg((pl.sum("epistemic2") / pl.sum("n")).sqrt().alias("eu"))
+    ours, plain = (spread.filter(pl.col("model") == m).sort("task")["eu"] for m in ("t-anchor", "t-ensemble"))
+    ratio = (ours / plain).to_numpy()
+    return f"the epistemic part is {ratio.min():.2f} to {ratio.max():.2f} times as large"
+
+
 def claim_measured(trips: pl.DataFrame, other: str, score: str = "crps") -> str:
     """On how many measured logs the default model is ahead of another, tied with it, behind it."""
     ahead, tied, behind, more = [], [], [], []
     for task, title in TASKS.items():
         models = by_model(trips, task, tuple(MODELS))
         if "t-anchor" in models and other in models:
-            _, low, high = difference(models[other], models["t-anchor"], score)
+            mean, low, high = difference(models[other], models["t-anchor"], score)
+            if not np.isfinite([mean, low, high]).all():
+                continue
             (ahead if low > 0 else behind if high < 0 else tied).append(title)
             more.append(100 * (models[other][score].sum() / models["t-anchor"][score].sum() - 1))
     if not ahead + tied + behind:

@@ -23,7 +23,9 @@ def measured(
         parts.append(over_seeds(folds).select(keep))
     if rivals is not None:
         named = rivals.rename({"rival": "model", "squared_error": "sse", "absolute_error": "sae"})
-        named = named.with_columns(pl.col(SUMS).cast(pl.Float64), pl.col("trip_id").cast(pl.String))
+        named = named.with_columns(
+            pl.col(SUMS).cast(pl.Float64).fill_null(float("nan")), pl.col("trip_id").cast(pl.String)
+        )
         ours = parts[0].filter(pl.col("model") == "t-anchor") if parts else None
         for (task, _, _), part in named.group_by(["task", "model", "rows"], maintain_order=True):
             if ours is None:
@@ -44,7 +46,7 @@ def measured(
 def over_seeds(folds: pl.DataFrame) -> pl.DataFrame:
     """Each trip's sums, averaged over the runs that a method has, one a seed."""
     sums = [name for name in (*SUMS, "interval_score") if name in folds.columns]
-    typed = folds.with_columns(pl.col(sums).cast(pl.Float64), pl.col("trip_id").cast(pl.String))
+    typed = folds.with_columns(pl.col(sums).cast(pl.Float64).fill_null(float("nan")), pl.col("trip_id").cast(pl.String))
     return typed.group_by("task", "model", "trip_id", maintain_order=True).agg(pl.first("n"), pl.mean(*sums))
 
 

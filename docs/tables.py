@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 from beside import bench, bench_bound, energy, profile
-from compared import MODELS, TASKS, ahead, cells, claim_measured, comparison, every_model, seeds
+from compared import MODELS, TASKS, ahead, cells, claim_measured, comparison, diversity, every_model, seeds
 from measured import measured, over_seeds
 from shifts import averaged, distilled, epistemic, noise, season, stretches, trip_effect, tuning
 from written import PENDING, markdown, number
@@ -244,6 +244,7 @@ def tables() -> dict[str, Callable[[], str]]:
         "averaged": lambda: PENDING if ones is None else averaged(ones),
         "seeds": lambda: seeds(folds),
         "cells": lambda: cells(folds),
+        "diversity": lambda: diversity(folds),
         "ahead": lambda: ahead(trips),
         "measured_interval": partial(claim_measured, by_run, "quantile-anchor", "interval_score"),
         **{f"measured_{m}": partial(claim_measured, trips, m) for m in MODELS if m != "t-anchor"},

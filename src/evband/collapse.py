@@ -84,7 +84,8 @@ def distill(
     student.stretch_, student.standing_stretch_ = 1.0, model.standing_stretch_ / model.stretch_
     student.calibration_ = f"taught the ensemble's calibrated bands ({model.calibration_})"
     student.summary_ = {
-        **model.summary_,
+        **_without_scores(model),
+        "epochs_run": plan.epochs,
         "collapsed": {"how": "distill", "members": _members(model), "trips": len(trips)},
     }
     return student
@@ -98,8 +99,13 @@ def average(model: PowerModel) -> PowerModel:
     one.settings_, one.theta_ = replace(model.settings_, members=1), model.theta_.mean(0, keepdim=True)
     one.stretch_, one.standing_stretch_ = model.stretch_, model.standing_stretch_
     one.calibration_ = f"of the ensemble, not of this average ({model.calibration_})"
-    one.summary_ = {**model.summary_, "collapsed": {"how": "average", "members": _members(model)}}
+    one.summary_ = {**_without_scores(model), "collapsed": {"how": "average", "members": _members(model)}}
     return one
+
+
+def _without_scores(model: PowerModel) -> dict[str, object]:
+    """What the ensemble's summary says of the training trips; how its members did on them is not this network's."""
+    return {k: v for k, v in model.summary_.items() if k not in ("held_out_log_score", "out_of_bag")}
 
 
 @dataclass(frozen=True)

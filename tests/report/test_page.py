@@ -200,3 +200,5 @@ def test_the_card_says_which_weights_a_member_keeps(chapter, monkeypatch):
         monkeypatch.setitem(model.summary_, "held_out_log_score", score)
         monkeypatch.setattr(model, "settings_", replace(model.settings_, method=method))
         assert ("did best on trips left out" in dict(model_card(model))["Training"]) == kept
+    monkeypatch.setitem(model.summary_, "collapsed", {"how": "distill", "members": 30})
+    assert "one network in place of 30 members" in dict(model_card(model))["Training"]

@@ -26,8 +26,11 @@ def model_card(model: PowerModel) -> list[tuple[str, str]]:
     facts, settings = card(model), model.settings_
     head, kind = METHODS[settings.method]
     trained = facts["trained_on"]
-    looked = kind != "dropout" and facts["held_out_log_score"] is not None
-    kept = ", each member as it was when it did best on trips left out" if looked else ""
+    kept = ""
+    if facts["collapsed"]:
+        kept = f", for one network in place of {facts['collapsed']['members']} members"
+    elif kind != "dropout" and facts["held_out_log_score"] is not None:
+        kept = ", each member as it was when it did best on trips left out"
     lines = [
         ("Method", f"{facts['method']}: {facts['members']} members, {MEMBERS[kind]}"),
         ("Each member", f"LSTM of {settings.layers} × {settings.hidden}, giving {HEADS[head]} at every step"),
