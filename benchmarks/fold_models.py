@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 import json
-import os
-import platform
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +14,12 @@ from evband.features import FeatureMap, _power, _starts
 from evband.model import PowerModel
 from evband.preparing import prepare as prepare_job
 from evband.settings import Settings
-from folds import trip_rows
+from folds import EXTRA, trip_rows
+from results_file import write
 from tasks import TASKS, folds_of, split, trips_of
 
 MODELS = Path(".bench/models")
-RESULTS = Path("benchmarks/results/folds.csv")
+RESULTS = Path("benchmarks/results")
 
 
 def prepare(data: Path, out: Path) -> None:
@@ -59,9 +57,12 @@ def score(data: Path, trained: list[Path]) -> None:
                 theta = torch.from_numpy(weights[number].astype(np.float32))
             _save_model(data, name, int(number), result, theta)
             print(key, flush=True)
-    _write(rows)
-    write_settings(runs[0])
-    write_tuning(runs[0])
+    sums = "one row a test trip: sums over its n rows after 30 s of warm-up, in kW (sse, aleatoric2, epistemic2: kW^2)"
+    write(RESULTS / "folds.csv", in_order(rows), "after prepare and train, see its docstring; 30 members", sums)
+    write(RESULTS / "folds_settings.csv", settings_rows(runs[0]))
+    write(
+        RESULTS / "folds_tuning.csv", tuning_rows(runs[0]), "score: CRPS of 30 members in standard deviations of power"
+    )
 
 
 def _save_model(data: Path, name: str, number: int, result: dict[str, Any], theta: torch.Tensor) -> None:
@@ -79,64 +80,31 @@ def _save_model(data: Path, name: str, number: int, result: dict[str, Any], thet
         assert abs(row["crps"] - other) < 1e-3 * abs(other) + 1e-6, (name, number, row, other)
 
 
-def write_settings(results: dict[str, dict[str, Any]]) -> None:
+def settings_rows(results: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
     """What each fold's models were trained with: beta, trip effect and temperature, and the rates that dropout methods chose."""
     rows = []
-    for key, result in sorted(results.items()):
+    for key, result in results.items():
         name, number, stage = key.rsplit("_", 2)
-        chosen = (
-            {"t-anchor": result["settings"]} if stage == "main" else {k: v for k, v in result.items() if k != "rows"}
-        )
+        chosen = {"t-anchor": result["settings"]} if stage == "main" else {m: result[m] for m in EXTRA if m in result}
         for model, s in chosen.items():
-            rate = s["dropout"] if "dropout" in model else ""
-            rows.append(
-                [
-                    name,
-                    number,
-                    model,
-                    s["beta"],
-                    s["trip_effect"],
-                    s["temperature"],
-                    rate,
-                    s["epochs"],
-                    s["members"],
-                    s["seed"],
-                ]
-            )
-    with RESULTS.with_name("folds_settings.csv").open("w", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(
-            ["task", "fold", "model", "beta", "trip_effect", "temperature", "dropout", "epochs", "members", "seed"]
-        )
-        writer.writerows(sorted(rows))
+            told = {k: s[k] for k in ("beta", "trip_effect", "temperature", "dropout", "epochs", "members", "seed")}
+            told["dropout"] = s["dropout"] if "dropout" in model else ""
+            rows.append({"task": name, "fold": number, "model": model} | told)
+    return sorted(rows, key=lambda row: (row["task"], row["fold"], row["model"]))
 
 
-def write_tuning(results: dict[str, dict[str, Any]]) -> None:
-    """What the inner folds said of every candidate: CRPS of thirty members in standard deviations of power."""
-    rows = [
-        {"task": key.rsplit("_", 2)[0], "fold": key.rsplit("_", 2)[1]} | tried | {"score": f"{tried['score']:.6g}"}
+def tuning_rows(results: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
+    """What the inner folds said of every candidate."""
+    return [
+        dict(zip(("task", "fold"), key.rsplit("_", 2), strict=False)) | tried | {"score": f"{tried['score']:.6g}"}
         for key, result in sorted(results.items())
         for tried in result.get("tried", ())
     ]
-    with RESULTS.with_name("folds_tuning.csv").open("w", newline="") as file:
-        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
 
 
-def _write(rows: list[dict[str, Any]]) -> None:
+def in_order(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Each (seed, log, model, trip) once, sorted, and rounded."""
     keys = [(row["seed"], row["task"], row["model"], row["trip_id"]) for row in rows]
     assert len(set(keys)) == len(keys), "some rows are there twice: give folders of different seeds"
-    rows.sort(key=lambda row: (row["seed"], row["task"], row["model"], row["fold"], row["trip_id"]))
-    with RESULTS.open("w", newline="") as file:
-        file.write("# command: benchmarks/folds.py prepare, train, score (see its docstring); 30 members\n")
-        file.write(
-            f"# scored on: {os.cpu_count()} cores, Python {platform.python_version()}, torch {torch.__version__}\n"
-        )
-        file.write(
-            "# one row a test trip: sums over its n rows after 30 s of warm-up, in kW (sse, aleatoric2, epistemic2: kW^2)\n"
-        )
-        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        for row in rows:
-            writer.writerow({k: f"{v:.6g}" if isinstance(v, float) else v for k, v in row.items()})
+    rows = sorted(rows, key=lambda row: (row["seed"], row["task"], row["model"], row["fold"], row["trip_id"]))
+    return [{k: f"{v:.6g}" if isinstance(v, float) else v for k, v in row.items()} for row in rows]

@@ -44,6 +44,7 @@ WARMUP_S = 30.0
 NAMES = ("i3_torque", "i3_motion", "tesla_road", "tesla_dyno", "e208")
 EXTRA = ("gaussian-anchor", "quantile-anchor", "t-dropout", "quantile-dropout")
 Arrays = dict[str, np.ndarray]
+Item = tuple[str, int, str, str, str, float, dict[str, int]]  # task, fold, stage, device, folder, deadline, settings
 
 
 @dataclass(frozen=True)
@@ -172,7 +173,7 @@ def fit_main(fold: Fold, settings: Settings, device: str) -> dict[str, torch.Ten
     return dict(zip(names, theta.split(len(base)), strict=True))
 
 
-def work(item: tuple[str, int, str, str, str, float, dict[str, int]]) -> str:
+def work(item: Item) -> str:
     """One (task, fold, stage) in a process of its own."""
     name, number, stage, device, out, deadline, chosen = item
     target = Path(out) / f"{name}_{number}_{stage}"
@@ -222,7 +223,7 @@ def work(item: tuple[str, int, str, str, str, float, dict[str, int]]) -> str:
     return f"{target.name}: {time.time() - began:.0f} s"
 
 
-def guarded(item: tuple[str, int, str, str, str, float, dict[str, int]]) -> str:
+def guarded(item: Item) -> str:
     """One failed item must not lose the others' results."""
     try:
         return work(item)

@@ -9,6 +9,7 @@ import polars as pl
 from measured import by_model, difference, over_seeds, summary
 from written import PENDING, markdown, number
 
+Gap = tuple[float, float, float]  # a difference and the ends of its interval
 TASKS = {
     "i3_torque": "BMW i3, torque",
     "i3_motion": "BMW i3, no torque",
@@ -33,6 +34,13 @@ MODELS = {
     "ngboost": "NGBoost",
     "catboost": "CatBoost",
     "fastsim": "FASTSim fitted",
+}
+SCORES = {
+    "crps": "CRPS",
+    "log_score": "log score",
+    "sse": "RMSE",
+    "sae": "MAE",
+    "interval_score": "interval score",
 }
 README_MODELS = (
     "least-squares",
@@ -76,9 +84,8 @@ def every_model(trips: pl.DataFrame) -> str:
             s = summary(part)
             gaps = ["-", "-"]
             if name != "t-anchor" and "t-anchor" in models:
-                gaps[0] = told_apart(*difference(part, models["t-anchor"]))
-                if np.isfinite(s["log_score"]):
-                    gaps[1] = told_apart(*difference(part, models["t-anchor"], "log_score"))
+                gaps[0] = told_apart(difference(part, models["t-anchor"]))
+                gaps[1] = told_apart(difference(part, models["t-anchor"], "log_score"))
             numbers = [number(s[k]) for k in ("rmse", "mae")] + [number(s[k], 3) for k in ("crps", "log_score")]
             cover = f"{s['coverage']:.3f} ({s['low']:.2f}-{s['high']:.2f})"
             rows.append([title, MODELS.get(name, name), *numbers, cover, number(s["width"]), *gaps])
@@ -87,50 +94,58 @@ def every_model(trips: pl.DataFrame) -> str:
     return markdown(head, rows, left=2) if rows else PENDING
 
 
-def told_apart(mean: float, low: float, high: float) -> str:
-    if not np.isfinite([mean, low, high]).all():
-        return "-"
-    word = "tied" if low <= 0 <= high else "worse" if mean > 0 else "better"
-    return f"{mean:+.3f} [{low:+.3f}, {high:+.3f}] {word}"
+def verdict(gap: Gap) -> str:
+    """What a difference to the default, with its interval, says: "" where it is not known."""
+    mean, low, high = gap
+    if not np.isfinite(gap).all():
+        return ""
+    return "tied" if low <= 0 <= high else "worse" if mean > 0 else "better"
+
+
+def told_apart(gap: Gap) -> str:
+    mean, low, high = gap
+    return f"{mean:+.3f} [{low:+.3f}, {high:+.3f}] {verdict(gap)}" if verdict(gap) else "-"
 
 
 def ahead(trips: pl.DataFrame) -> str:
     """Who is ahead of the default, its trip-paired interval off zero, score by score."""
     said = []
-    for score, name in (("crps", "CRPS"), ("log_score", "log score"), ("sse", "RMSE"), ("sae", "MAE")):
+    for score in ("crps", "log_score", "sse", "sae"):
         found = []
         for task, title in TASKS.items():
             models = by_model(trips, task, tuple(MODELS))
             for model, part in models.items() if "t-anchor" in models else ():
-                _, _, high = difference(part, models["t-anchor"], score)
-                if high < 0:
+                if verdict(difference(part, models["t-anchor"], score)) == "better":
                     ratio = (part[score].sum() / models["t-anchor"][score].sum()) ** (0.5 if score == "sse" else 1.0)
                     found.append(f"{MODELS[model]} on {title} ({100 * (ratio - 1):+.1f} %)")
-        said.append(f"{name}: {', '.join(found) or 'none'}")
+        said.append(f"{SCORES[score]}: {', '.join(found) or 'none'}")
     return "; ".join(said)
 
 
-def runs(folds: pl.DataFrame | None) -> list[list[str]]:
-    """Methods with a density that were trained with every seed less t-anchor, trip by trip, run by run."""
+def runs(folds: pl.DataFrame | None) -> list[tuple[str, str, str, list[Gap]]]:
+    """(log, model, score, difference to t-anchor in each run) of methods with a density that were trained with every seed."""
+    if folds is None:
+        return []
+    each = [over_seeds(part) for _, part in folds.sort("seed").group_by("seed", maintain_order=True)]
     rows = []
-    numbers = [] if folds is None else sorted(folds["seed"].unique().to_list())
     for task, title in TASKS.items():
-        each = [by_model(over_seeds(folds.filter(pl.col("seed") == k)), task, tuple(MODELS)) for k in numbers]  # type: ignore[union-attr]
-        for name, score in product(each[0] if each else (), ("crps", "log_score")):
-            if name != "t-anchor" and all(name in r and r[name]["log_score"].is_finite().all() for r in each):
-                gaps = [told_apart(*difference(r[name], r["t-anchor"], score)) for r in each]
-                rows.append([title, MODELS[name], score.replace("_", " ").replace("crps", "CRPS"), *gaps])
+        models = [by_model(trips, task, tuple(MODELS)) for trips in each]
+        for name, score in product(models[0], ("crps", "log_score")):
+            if name != "t-anchor" and all(name in m and m[name]["log_score"].is_finite().all() for m in models):
+                gaps = [difference(m[name], m["t-anchor"], score) for m in models]
+                rows.append((title, MODELS[name], SCORES[score], gaps))
     return rows
 
 
 def seeds(folds: pl.DataFrame | None) -> str:
-    rows = runs(folds)
-    return markdown(["log", "model", "score", *(f"run {k}" for k in range(len(rows[0]) - 3))], rows, left=3) if rows else PENDING  # fmt: skip
+    rows = [[title, model, score, *map(told_apart, gaps)] for title, model, score, gaps in runs(folds)]
+    head = ["log", "model", "score", *(f"run {k}" for k in range(len(rows[0]) - 3 if rows else 0))]
+    return markdown(head, rows, left=3) if rows else PENDING
 
 
 def cells(folds: pl.DataFrame | None) -> str:
     """How often a single run says better or worse."""
-    told = [gap.split()[-1] for row in runs(folds) for gap in row[3:]]
+    told = [verdict(gap) for *_, gaps in runs(folds) for gap in gaps]
     return f"{told.count('better')} better, {told.count('tied')} tied and {told.count('worse')} worse than t-anchor"
 
 
@@ -146,15 +161,15 @@ def diversity(folds: pl.DataFrame | None) -> str:
 
 def claim_measured(trips: pl.DataFrame, other: str, score: str = "crps") -> str:
     """On how many measured logs the default model is ahead of another, tied with it, behind it."""
-    ahead, tied, behind, more = [], [], [], []
-    for task, title in TASKS.items():
+    said, more = [], []
+    for task in TASKS:
         models = by_model(trips, task, tuple(MODELS))
         if "t-anchor" in models and other in models:
-            mean, low, high = difference(models[other], models["t-anchor"], score)
-            if not np.isfinite([mean, low, high]).all():
-                continue
-            (ahead if low > 0 else behind if high < 0 else tied).append(title)
+            said.append(verdict(difference(models[other], models["t-anchor"], score)))
             more.append(100 * (models[other][score].sum() / models["t-anchor"][score].sum() - 1))
-    if not ahead + tied + behind:
+    if not any(said):
         return PENDING
-    return f"on measured logs t-anchor is ahead on {len(ahead)}, tied on {len(tied)}, behind on {len(behind)} ({'CRPS' if score == 'crps' else score.replace('_', ' ')} {min(more):+.1f} to {max(more):+.1f} % over ours)"
+    counts = [
+        f"{words} on {said.count(word)}" for words, word in (("ahead", "worse"), ("tied", "tied"), ("behind", "better"))
+    ]
+    return f"on measured logs t-anchor is {', '.join(counts)} ({SCORES[score]} {min(more):+.1f} to {max(more):+.1f} % over ours)"

@@ -24,6 +24,8 @@ from measured import measured, over_seeds
 from shifts import averaged, distilled, epistemic, noise, season, stretches, trip_effect, tuning
 from written import PENDING, markdown, number
 
+from evband.rivals import NAMES as RIVALS
+
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS, PAPER = ROOT / "benchmarks" / "results", ROOT / "docs" / "paper"
 MARK = re.compile(r"(<!-- (table|value): ([\w.-]+) -->)(.*?)(<!-- end -->)", re.DOTALL)
@@ -36,14 +38,6 @@ VEHICLES = {
     "highway": "Highway",
 }
 THEIRS = {"highway": "ioniq5"}  # our name -> the paper's
-THERE = (
-    "least-squares",
-    "boosting",
-    "residual-boosting",
-    "ngboost",
-    "catboost",
-    "fastsim",
-)  # rivals on simulated vehicles
 METHODS = ("t-anchor", "t-dropout", "quantile-anchor", "quantile-dropout")
 
 
@@ -114,7 +108,7 @@ def priors(ours: pl.DataFrame | None) -> str:
 
 def rivals(ours: pl.DataFrame | None) -> str:
     """RMSE, CRPS and coverage of the default model and of the rivals, one run a vehicle."""
-    named = {"t-anchor": "evband default"} | {m: MODELS[m] for m in THERE}
+    named = {"t-anchor": "evband default"} | {m: MODELS[m] for m in RIVALS}
     rows = []
     for vehicle, title in VEHICLES.items():
         found = [one(ours, method=m, vehicle=vehicle, preset="default" if m == "t-anchor" else "rival") for m in named]

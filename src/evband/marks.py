@@ -25,8 +25,8 @@ def marks(speed_kmh: NDArray[np.float64], power_kw: NDArray[np.float64]) -> tupl
     runs = runs[np.isfinite(runs).all(1)]
     runs = runs[(np.diff(np.sort(runs[:, :ROWS], axis=1), axis=1) > 0).sum(1) >= SPEEDS - 1]
     weights = np.random.default_rng(0).integers(1 << 63, size=2 * ROWS, dtype=np.uint64) | np.uint64(1)
-    watts = np.rint(runs.clip(-1e9, 1e9) * 1000.0).astype(np.int64).view(np.uint64)
-    mixed = (watts * weights).sum(axis=1, dtype=np.uint64)  # modulo 2^64
+    whole = np.rint(runs.clip(-1e9, 1e9) * 1000.0).astype(np.int64).view(np.uint64)
+    mixed = (whole * weights).sum(axis=1, dtype=np.uint64)  # modulo 2^64
     mixed ^= mixed >> np.uint64(31)
     mixed *= weights[0]
     return tuple(f"{mark:016x}" for mark in np.unique(mixed)[:KEPT].tolist())

@@ -116,16 +116,16 @@ class StudentMixture(Mixture):
         return tail_table(self.nu)
 
     @cached_property
-    def mean(self) -> Array:  # type: ignore[override]
+    def mean(self) -> Array:
         return self._by_chunk(lambda mu, s, _: mu.mean(axis=0))
 
     @cached_property
-    def aleatoric(self) -> Array:  # type: ignore[override]
+    def aleatoric(self) -> Array:
         inflation = np.where(np.isinf(self.nu), 1.0, self.nu / np.where(np.isinf(self.nu), 1.0, self.nu - 2))[:, None]
         return self._by_chunk(lambda mu, s, _: (s * s * inflation).mean(axis=0))
 
     @cached_property
-    def epistemic(self) -> Array:  # type: ignore[override]
+    def epistemic(self) -> Array:
         return self._by_chunk(lambda mu, s, _: mu.var(axis=0))
 
     def quantile(self, p: float) -> Array:
@@ -233,15 +233,15 @@ class Stacked(Mixture):
         return int(self._ends[-1])
 
     @cached_property
-    def mean(self) -> Array:  # type: ignore[override]
+    def mean(self) -> Array:
         return np.concatenate([part.mean for part in self.parts])
 
     @cached_property
-    def aleatoric(self) -> Array:  # type: ignore[override]
+    def aleatoric(self) -> Array:
         return np.concatenate([part.aleatoric for part in self.parts])
 
     @cached_property
-    def epistemic(self) -> Array:  # type: ignore[override]
+    def epistemic(self) -> Array:
         return np.concatenate([part.epistemic for part in self.parts])
 
     def quantile(self, p: float) -> Array:

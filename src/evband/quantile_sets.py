@@ -60,7 +60,7 @@ class QuantileSet(Mixture):
         return lower, upper
 
     @cached_property
-    def mean(self) -> Array:  # type: ignore[override]
+    def mean(self) -> Array:
         """The members' own mean where given, else the integral of the quantile function."""
         if self.centre is not None:
             return np.asarray(self.centre.mean(axis=0, dtype=np.float64))
@@ -69,11 +69,11 @@ class QuantileSet(Mixture):
         return np.asarray(p[0] * (q[0] - lower) + middle + (1 - p[-1]) * (q[-1] + upper))
 
     @cached_property
-    def aleatoric(self) -> Array:  # type: ignore[override]
+    def aleatoric(self) -> Array:
         return np.asarray(((self.quantile(0.95) - self.quantile(0.05)) / (2 * ndtri(0.95))) ** 2)
 
     @cached_property
-    def epistemic(self) -> Array:  # type: ignore[override]
+    def epistemic(self) -> Array:
         return np.asarray(_interpolate(self.q, self.levels, 0.5).var(axis=0, dtype=np.float64))
 
     def quantile(self, p: float) -> Array:

@@ -98,8 +98,7 @@ class Trip:
         """What is left of the trip when it is cut; see `evband.marks`. None of a trip without power."""
         if not (self.has("speed_kmh") and self.has("power_kw")):
             return ()
-        speed, power = (self.table[name].fill_null(float("nan")).to_numpy() for name in ("speed_kmh", "power_kw"))
-        return marks(speed, power)
+        return marks(self.table["speed_kmh"].to_numpy(), self.table["power_kw"].to_numpy())
 
     def on_grid(self, hz: float, max_gap_s: float = MAX_GAP_S) -> Trip:
         """This trip on the grid of `evband.logs.grid`; itself if it is on that grid already."""

@@ -86,7 +86,7 @@ class ErrorModel:
     def from_dict(cls, saved: Any) -> ErrorModel:
         """Inverse of `to_dict`; a model file is not to be trusted."""
         try:
-            values = {f.name: float(saved[f.name]) for f in fields(cls)}
+            values: dict[str, Any] = {f.name: float(saved[f.name]) for f in fields(cls)}
         except (KeyError, TypeError, ValueError) as problem:
             raise ArtifactError(
                 f"The energy calibration in the model file is damaged ({problem}); fit it again."
@@ -99,4 +99,4 @@ class ErrorModel:
             or values["trips"] < 2
         ):
             raise ArtifactError("The energy calibration in the model file is damaged; fit it again.")
-        return cls(**{**values, "trips": int(values["trips"])})  # type: ignore[arg-type]
+        return cls(**{**values, "trips": int(values["trips"])})

@@ -126,7 +126,7 @@ class LineStream:
         if row.start:
             self._stream.gap()
         values, power = row.values, row.values.get("power_kw")
-        band = self._stream.step(values)  # type: ignore[arg-type]
+        band = self._stream.step(values)
         self._count(values["speed_kmh"], band.mean_kw, band.aleatoric_kw, band.outside, power)
         shown = band.to_dict()
         if self._online is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -108,9 +108,10 @@ class Trainer:
         self.held_windows = self._held_windows()
         theta = self._draw(START)
         self.theta = theta.requires_grad_()
-        options = {"lr": torch.tensor(settings.rate, device=self.device)} if device != "cpu" else {"lr": settings.rate}
-        if device != "cpu" and settings.optimiser in ("adam", "rmsprop"):
-            options["capturable"] = True  # type: ignore[assignment]
+        options: dict[str, Any] = {"lr": settings.rate}
+        if device != "cpu":
+            options["lr"] = torch.tensor(settings.rate, device=self.device)
+            options |= {"capturable": True} if settings.optimiser in ("adam", "rmsprop") else {}
         self.optimiser = OPTIMISERS[settings.optimiser]([self.theta], **options)
         self.theta.grad = torch.zeros_like(self.theta)
         inf = torch.full((len(members),), torch.inf, device=self.device)

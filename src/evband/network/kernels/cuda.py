@@ -71,7 +71,7 @@ class _Stack(torch.autograd.Function):
         return fed, h, c
 
     @staticmethod
-    def backward(ctx: Any, dy: Tensor, dh: Tensor, dc: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
+    def backward(ctx: Any, dy: Tensor, dh: Tensor, dc: Tensor) -> tuple[Tensor | None, ...]:
         depth, saved = ctx.depth, ctx.saved_tensors
         masks = saved[7 * depth :]
         layers = [_Layer(masks[k::depth], ctx.exact, *saved[7 * k : 7 * k + 7]) for k in range(depth)]

@@ -17,7 +17,7 @@ BLOCK = 1024
 
 
 @triton.jit
-def _lgamma(x):  # type: ignore[no-untyped-def]
+def _lgamma(x):
     """For x > 1: Stirling's series at x + 4, brought back by Gamma(x + 1) = x Gamma(x)."""
     a = x + 4.0
     r = 1.0 / (a * a)
@@ -26,7 +26,7 @@ def _lgamma(x):  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def _digamma(x):  # type: ignore[no-untyped-def]
+def _digamma(x):
     """Its derivative, likewise."""
     a = x + 4.0
     r = 1.0 / (a * a)
@@ -35,8 +35,8 @@ def _digamma(x):  # type: ignore[no-untyped-def]
     return tl.log(a) - 0.5 / a - series - back
 
 
-@triton.jit(do_not_specialize=["rows"])  # type: ignore[untyped-decorator]
-def _forward(mu, scale, nu, y, nll, rows, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+@triton.jit(do_not_specialize=["rows"])
+def _forward(mu, scale, nu, y, nll, rows, BLOCK: tl.constexpr):
     member = tl.program_id(1).to(tl.int64)
     r = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     own = r < rows
@@ -48,8 +48,8 @@ def _forward(mu, scale, nu, y, nll, rows, BLOCK: tl.constexpr):  # type: ignore[
     tl.store(nll + at, tl.log(s) + constant + (0.5 * n + 0.5) * tl.log(1.0 + z * z / n), mask=own)
 
 
-@triton.jit(do_not_specialize=["rows"])  # type: ignore[untyped-decorator]
-def _backward(d, mu, scale, nu, y, dmu, dscale, dnu, rows, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+@triton.jit(do_not_specialize=["rows"])
+def _backward(d, mu, scale, nu, y, dmu, dscale, dnu, rows, BLOCK: tl.constexpr):
     member = tl.program_id(1).to(tl.int64)
     r = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     own = r < rows
@@ -77,7 +77,7 @@ class _StudentT(torch.autograd.Function):
         return nll
 
     @staticmethod
-    def backward(ctx: Any, d: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:  # type: ignore[override]
+    def backward(ctx: Any, d: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:
         mu, scale, nu, y = ctx.saved_tensors
         dmu, dscale = torch.empty_like(mu), torch.empty_like(mu)
         rows = mu[0].numel()
