@@ -23,7 +23,7 @@ import torch
 
 import evband
 from evband.channels import EDGES
-from evband.collapse import average, cost, distill
+from evband.export.collapse import average, cost, distill
 from evband.model import PowerModel
 from evband.trips import Trips
 from tasks import TASKS, split

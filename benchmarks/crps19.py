@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 
 import evband
-from evband.quantile_sets import LEVELS
+from evband.bands.quantile_sets import LEVELS
 from tasks import TASKS, split
 
 

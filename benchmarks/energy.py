@@ -27,14 +27,14 @@ from scipy.special import stdtrit
 import evband
 from evband.energy import Ahead, Drive, ErrorModel, SoFar, drives_of, fit_errors, stretch_energy
 from evband.energy.ahead import long_enough
-from evband.logs.grid import MAX_GAP_S
-from evband.logs.power import PowerCurve
 from evband.preparing import prepare
 from evband.rivals import LeastSquares
 from evband.rivals.base import make_rows
 from evband.rivals.least_squares import solve_ridge
 from evband.rivals.rows import inner_folds
 from evband.trips import Trips
+from evband.trips.grid import MAX_GAP_S
+from evband.trips.power import PowerCurve
 from results_file import command
 from tasks import TASKS, Task, split
 

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from evband.feature_names import resolve_features
-from evband.features import FeatureMap, _power, _starts
+from evband.features import FeatureMap
+from evband.features.map import _power, _starts
+from evband.features.names import resolve_features
 from evband.model import PowerModel
 from evband.preparing import prepare as prepare_job
 from evband.settings import Settings

@@ -5,7 +5,7 @@
     ... train --main O --stages main --seed 1 --out O1       # again with other draws: settings as O chose them
     python benchmarks/folds.py score --data DIR --trained O O1 O2  # O's models -> .bench/models/, rows -> results/folds.csv
 
-Settings are chosen on inner folds of each outer fold's training trips (`evband.tuning`); the test trips of a fold are
+Settings are chosen on inner folds of each outer fold's training trips (`evband.training.tuning`); the test trips of a fold are
 predicted once, at the end. Weights are rounded to half precision before anything is scored, so that they travel.
 """
 
@@ -28,15 +28,15 @@ import numpy as np
 import torch
 
 from evband.bands import Bands, StudentMixture
+from evband.bands.from_network import distribution
 from evband.calibration import fit_stretches
 from evband.features import FeatureMap
-from evband.job import Job, assign_folds, members_of, repeats, train
 from evband.network.anchors import BOOTSTRAP, DROPOUT, stream
 from evband.network.predict import predict
 from evband.settings import Settings, completed
-from evband.spoken import distribution
 from evband.training.loop import Data, Trainer, run
-from evband.tuning import tune
+from evband.training.plan import Job, assign_folds, members_of, repeats, train
+from evband.training.tuning import tune
 
 HERE = Path(".bench/folds")
 BEFORE = "before"  # where a run keeps the settings of an earlier one

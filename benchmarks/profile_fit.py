@@ -17,12 +17,12 @@ import torch
 import evband
 import training_step
 from bench import BOUND, show, write
-from evband.job import members_of
 from evband.preparing import prepare
 from evband.settings import resolve
 from evband.simulation.drives import simulated_log
 from evband.training.loop import Trainer
 from evband.training.objective import gather
+from evband.training.plan import members_of
 
 
 def main() -> None:

@@ -23,8 +23,8 @@ import numpy as np
 import polars as pl
 
 import evband
-from evband.logs.power import PowerCurve
 from evband.trips import Trip
+from evband.trips.power import PowerCurve
 
 RESULTS = Path(__file__).parent / "results" / "read_logs.csv"
 GAP_S = 10.0

@@ -23,7 +23,7 @@ import polars as pl
 
 import evband
 from evband.logs.formats import car_scanner_long
-from evband.logs.readings import ReadOptions
+from evband.trips.readings import ReadOptions
 
 RESULT = Path(__file__).parent / "results" / "read_speed.csv"
 

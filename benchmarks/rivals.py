@@ -23,7 +23,7 @@ import polars as pl
 import evband
 from evband import rivals
 from evband.bands import Bands, QuantileSet
-from evband.quantile_sets import LEVELS
+from evband.bands.quantile_sets import LEVELS
 from evband.rivals.base import WARMUP_S
 from tasks import TASKS, Task, folds_of, trips_of
 

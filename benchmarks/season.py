@@ -3,7 +3,7 @@
     python benchmarks/season.py --data ../shared/data [--members 15] [--model .bench/season.evband]
 
 Winter's error is mostly a bias, the heater, which no summer trip shows. The winter trips are streamed in their order: the mean
-and the 90 % band of each row are corrected by what the rows before it measured (`evband.online`). `state` says whether what was
+and the 90 % band of each row are corrected by what the rows before it measured (`evband.calibration.online`). `state` says whether what was
 learned is carried from trip to trip or forgotten at each start. Least squares has the plain road-load features, with ambient
 temperature, which takes its mean and its scale far beyond what summer showed, and without. The intervals are the honest ones over
 trips; `interval_score_less` is the row-paired difference to least squares without ambient and with an offset, the strongest
@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 import evband
 from evband.bands import Bands
+from evband.calibration.online import OnlineCalibration
 from evband.model import PowerModel
-from evband.online import OnlineCalibration
 from evband.preparing import prepare
 from evband.rivals import LeastSquares
 from evband.scores import coverage_interval, mean_interval

@@ -31,11 +31,11 @@ import numpy as np
 import onnxruntime
 
 import evband
-from evband.onnx_export import ensemble_graph
-from evband.tick import Engine, engine_of
-from evband.tick.mixture import member_quantiles, mixture_row, tail_cubics
-from evband.tick.packing import aligned
-from evband.tick.simd import LANES, gate_sums
+from evband.export.onnx import ensemble_graph
+from evband.network.tick import Engine, engine_of
+from evband.network.tick.mixture import member_quantiles, mixture_row, tail_cubics
+from evband.network.tick.packing import aligned
+from evband.network.tick.simd import LANES, gate_sums
 from onnx_nodes import lstm_nodes
 
 FEATURES, ROAD = 6, 20
@@ -228,7 +228,7 @@ def profile(rounds: int) -> list[Row]:
 def start_times() -> list[Row]:
     """Seconds from process start to the first band: compiling (empty cache), and from the cache."""
     code = (
-        "import sys, time; sys.path.insert(0, sys.argv[1]); import tick; from evband.tick import Engine; begin = time.perf_counter();"
+        "import sys, time; sys.path.insert(0, sys.argv[1]); import tick; from evband.network.tick import Engine; begin = time.perf_counter();"
         "Engine(tick.make_params(30, 4, 32)).tick([0.0] * tick.FEATURES, [0.0] * tick.ROAD); print(time.perf_counter() - begin)"
     )
     rows = []

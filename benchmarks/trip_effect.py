@@ -20,7 +20,7 @@ import numpy as np
 import torch
 
 import folds
-from evband.job import assign_folds, repeats, train
+from evband.training.plan import assign_folds, repeats, train
 
 EFFECTS = (0.0, 0.5, 0.8)
 OUTER, INNER = (0, 3), (0, 1, 2)

@@ -7,24 +7,24 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from evband.bands import Bands as Bands
-    from evband.logs.quality import Cleaning as Cleaning
+    from evband.calibration.online import OnlineCalibration as OnlineCalibration
     from evband.logs.reading import read_trips as read_trips
     from evband.model import PowerModel as PowerModel
     from evband.model import load as load
-    from evband.online import OnlineCalibration as OnlineCalibration
     from evband.scores import compare as compare
     from evband.scores import evaluate as evaluate
     from evband.simulation.drives import simulate as simulate
     from evband.trips import Trip as Trip
     from evband.trips import Trips as Trips
+    from evband.trips.quality import Cleaning as Cleaning
 
 __version__ = "0.1.0"
 
 # Public name -> the module that has it. Each is imported when first touched, so that `import evband` is light.
 _PUBLIC = {
     "Bands": "evband.bands",
-    "Cleaning": "evband.logs.quality",
-    "OnlineCalibration": "evband.online",
+    "Cleaning": "evband.trips.quality",
+    "OnlineCalibration": "evband.calibration.online",
     "PowerModel": "evband.model",
     "compare": "evband.scores",
     "evaluate": "evband.scores",

@@ -11,20 +11,20 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from evband import job as jobs
 from evband import settings as presets
 from evband.bands import Bands
+from evband.bands.from_network import distribution
 from evband.calibration import calibration_trips, fit_stretches, minimum_trips
 from evband.errors import SettingsError, TripsError
 from evband.estimator import Estimator
 from evband.features import FeatureMap
-from evband.job import Job
 from evband.network.anchors import DROPOUT, stream
 from evband.network.heads import as_members
 from evband.network.predict import predict
 from evband.preparing import joined, outside_names, prepare, seconds_since
-from evband.spoken import distribution
+from evband.training import plan as jobs
 from evband.training.loop import Progress
+from evband.training.plan import Job
 from evband.trips import Trip, Trips
 
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ class PowerModel(Estimator):
                 "settings cannot be tuned and taken from a prior model at once; leave out one of the two"
             )
         if self.tune:
-            from evband.tuning import tune
+            from evband.training.tuning import tune
 
             choice = tune(prepare(trips, settings)[1], settings, device, say, progress)
             settings, tuning = choice.settings, choice.tried

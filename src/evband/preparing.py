@@ -7,9 +7,9 @@ from numpy.typing import NDArray
 
 from evband.errors import TripsError
 from evband.features import FeatureMap, Sequence
-from evband.job import Job, assign_folds, repeats
 from evband.settings import Settings
 from evband.training.loop import Data
+from evband.training.plan import Job, assign_folds, repeats
 from evband.trips import Trips
 
 

@@ -247,7 +247,7 @@ def test_calibrate_stretches_on_given_trips_and_warns_of_training_ones(run, car,
 
 def test_collapse_makes_one_network_and_tells_the_cost(run, car, folder, monkeypatch):
     monkeypatch.setattr(
-        "evband.collapse.distill.__kwdefaults__", {"steps": 3, "hidden": 8, "seed": 0, "progress": None}
+        "evband.export.collapse.distill.__kwdefaults__", {"steps": 3, "hidden": 8, "seed": 0, "progress": None}
     )
     status, out, _ = run("collapse", car, "other.parquet", "-o", "one.evband")
     assert status == 0

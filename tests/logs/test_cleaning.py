@@ -5,7 +5,7 @@ import pytest
 
 from evband.logs.cleaning import clean
 from evband.logs.fills import rounding_step, straight_line_fills
-from evband.logs.quality import Cleaning
+from evband.trips.quality import Cleaning
 
 
 def drive(n=6000, step=0.1, seed=0):

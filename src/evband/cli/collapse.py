@@ -31,7 +31,7 @@ def collapse(
     limit: Limit = None,
 ) -> None:
     """Replace the ensemble by one network that gives mean, aleatoric and epistemic part in one pass, and say what it costs."""
-    from evband.collapse import average, cost, distill
+    from evband.export.collapse import average, cost, distill
     from evband.model import load
 
     fitted = load(model)

@@ -13,8 +13,8 @@ def export(
     output: Annotated[Path, typer.Option("--output", "-o", help="ONNX file to write.")],
 ) -> None:
     """Write all members as one ONNX graph that takes a tick and the state before it, and gives mean, aleatoric and epistemic."""
+    from evband.export.onnx import export_onnx, model_graph
     from evband.model import load
-    from evband.onnx_export import export_onnx, model_graph
 
     fitted = load(model)
     export_onnx(output, model_graph(fitted))

@@ -66,8 +66,8 @@ def read_logs(
     hz: float | None = None,
 ) -> Trips:
     """`evband.read_trips` with options as they are typed."""
-    from evband.logs.quality import Cleaning
     from evband.logs.reading import read_trips
+    from evband.trips.quality import Cleaning
 
     kept = set(keep or ())
     cleaning = Cleaning(

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from evband.channels import CHANNELS, ELECTRICAL, VALUES
 from evband.logs.fills import straight_line_fills
-from evband.logs.power import rebuild_power
-from evband.logs.quality import Action, Cleaning, Finding, Kind
-from evband.logs.readings import Series
+from evband.trips.power import rebuild_power
+from evband.trips.quality import Action, Cleaning, Finding, Kind
+from evband.trips.readings import Series
 
 Array = NDArray[np.float64]
 AllSeries = dict[str, Series]

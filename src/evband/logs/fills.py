@@ -14,8 +14,8 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-from evband.logs.power import steady_step
-from evband.logs.readings import Series
+from evband.trips.power import steady_step
+from evband.trips.readings import Series
 
 Array = NDArray[np.float64]
 

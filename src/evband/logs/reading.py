@@ -22,9 +22,9 @@ from evband.channels import EDGES, VALUES, require
 from evband.errors import LogError, SettingsError
 from evband.logs import tidy
 from evband.logs.cleaning import clean
-from evband.logs.quality import Cleaning, Quality
-from evband.logs.readings import Readings, ReadOptions, Series
 from evband.trips import Trip, Trips
+from evband.trips.quality import Cleaning, Quality
+from evband.trips.readings import Readings, ReadOptions, Series
 
 HEAD = 65536
 _FLIPPED = ("power_kw", "battery_current_a")

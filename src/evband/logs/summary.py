@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from evband.channels import CHANNELS
-from evband.logs.grid import MAX_GAP_S
 from evband.trips import Trip
+from evband.trips.grid import MAX_GAP_S
 
 
 def trip_summary(trip: Trip) -> dict[str, Any]:

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from evband.channels import EDGES, VALUES, require
 from evband.errors import LogError
 from evband.logs.formats import text
-from evband.logs.readings import Readings, ReadOptions
-from evband.trips import truths
+from evband.trips.readings import Readings, ReadOptions
+from evband.trips.trips import truths
 
 NAME = "tidy table"
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from evband.logs.quality import Quality
 from evband.report import figures, timeline, words
 from evband.report.card import model_card
 from evband.report.chapter import Chapter
 from evband.report.html import Html, figure, fold, section, table, text
 from evband.report.words import count, kw, percent
+from evband.trips.quality import Quality
 
 SHOWN_TRIPS = 50
 

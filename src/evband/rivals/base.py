@@ -11,10 +11,10 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from evband.bands import Bands
+from evband.bands.mixtures import Mixture
 from evband.errors import SettingsError, TripsError
 from evband.features import FeatureMap
 from evband.features import Sequence as TripArrays
-from evband.mixtures import Mixture
 from evband.rivals.rows import Rows, age
 from evband.trips import Trip, Trips
 

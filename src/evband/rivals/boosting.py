@@ -6,7 +6,7 @@ from typing import Self
 
 import numpy as np
 
-from evband.quantile_sets import LEVELS, QuantileSet
+from evband.bands.quantile_sets import LEVELS, QuantileSet
 from evband.rivals.base import Rival, known
 from evband.rivals.quantile_boosting import BoostedQuantiles
 from evband.rivals.rows import Rows, lagged

@@ -6,7 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from evband.mixtures import GaussianMixture
+from evband.bands.mixtures import GaussianMixture
 from evband.rivals.base import Rival, import_extra, known
 from evband.rivals.rows import Rows, inner_folds, lagged
 

@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from scipy.optimize import minimize
 
-from evband.mixtures import StudentMixture
+from evband.bands.mixtures import StudentMixture
 from evband.rivals.base import Rival, known
 from evband.rivals.rows import Rows
 from evband.rivals.student import fit_student, scale_design, solve_ridge

@@ -6,7 +6,7 @@ from typing import Self
 
 import numpy as np
 
-from evband.mixtures import StudentMixture
+from evband.bands.mixtures import StudentMixture
 from evband.rivals.base import Rival, known
 from evband.rivals.rows import Rows
 from evband.rivals.student import cross_fit, fit_student, scale_design, solve_ridge

@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.tree import DecisionTreeRegressor
 
-from evband.mixtures import StudentMixture
+from evband.bands.mixtures import StudentMixture
 from evband.rivals.base import Rival, import_extra, known
 from evband.rivals.rows import Rows, inner_folds
 from evband.rivals.student import fit_student

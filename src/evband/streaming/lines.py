@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import stdtrit
 
+from evband.calibration.online import OnlineCalibration
 from evband.channels import CHANNELS
 from evband.energy import Ahead, SoFar, check_battery
 from evband.energy.range import LEVELS, plan
 from evband.errors import SettingsError
 from evband.logs.formats.abrp import KEYS
-from evband.online import OnlineCalibration
-from evband.streaming.bins import Bins, Row
 from evband.streaming.ticks import Stream
+from evband.trips.bins import Bins, Row
 
 if TYPE_CHECKING:
     from evband.model import PowerModel

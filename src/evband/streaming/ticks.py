@@ -11,7 +11,7 @@ import numpy as np
 from evband.bands import check_level
 from evband.channels import CHANNELS, EDGES
 from evband.errors import ChannelError, SettingsError
-from evband.tick import engine_of
+from evband.network.tick import engine_of
 
 if TYPE_CHECKING:
     from evband.model import PowerModel

@@ -4,7 +4,7 @@
     python -m evband.studies.remote jobs/                       # there: needs torch, NumPy and SciPy, nothing else
     evband study compare --vehicles all --trained jobs/ --out study/
 
-Training needs no tables: this module, `evband.job` and what they import run where only PyTorch, NumPy and SciPy are.
+Training needs no tables: this module, `evband.training.plan` and what they import run where only PyTorch, NumPy and SciPy are.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ import numpy as np
 import torch
 
 from evband.errors import SettingsError
-from evband.job import Job, resolve_device, train
 from evband.settings import Settings, completed
+from evband.training.plan import Job, resolve_device, train
 
 if TYPE_CHECKING:
     from evband.model import PowerModel

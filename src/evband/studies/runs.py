@@ -8,11 +8,12 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evband import rivals, tuning
+from evband import rivals
 from evband.errors import SettingsError
 from evband.settings import METHODS, Settings, resolve
 from evband.studies.cases import Case, cut, file_name
 from evband.studies.results import Row
+from evband.training import tuning
 
 if TYPE_CHECKING:
     from evband.bands import Bands

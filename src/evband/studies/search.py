@@ -18,12 +18,12 @@ import polars as pl
 
 from evband.errors import SettingsError
 from evband.files import whole_file
-from evband.job import Job, resolve_device
 from evband.network.anchors import make_prior
 from evband.settings import Settings, resolve
 from evband.studies import figures
 from evband.studies.cases import Case, cut
 from evband.training.loop import Data, Member, Trainer
+from evband.training.plan import Job, resolve_device
 
 PARAMETERS = ("layers", "hidden", "prior_variance", "epochs", "rate", "optimiser")
 REPORT_EVERY = 10  # epochs between two looks at the held-out trips

@@ -7,7 +7,7 @@ import pytest
 
 from evband.errors import LogError
 from evband.logs.formats import car_scanner_long, car_scanner_wide
-from evband.logs.readings import Readings, ReadOptions
+from evband.trips.readings import Readings, ReadOptions
 
 HEADER = '"SECONDS";"PID";"VALUE";"UNITS";'
 

@@ -21,7 +21,7 @@ from evband.logs.formats import (
     mdf,
     torque_pro,
 )
-from evband.logs.readings import ReadOptions
+from evband.trips.readings import ReadOptions
 
 
 def read(module, data, name="run.csv", **options):

@@ -7,7 +7,7 @@ import pytest
 
 from evband.errors import LogError
 from evband.logs.formats import torque_pro
-from evband.logs.readings import ReadOptions
+from evband.trips.readings import ReadOptions
 
 HEADER = "GPS Time, Device Time, Longitude, Latitude,GPS Speed (Meters/second), Altitude, Bearing, G(x),Speed (OBD)(km/h),Battery Current(A),Battery DC Voltage(V)\n"
 

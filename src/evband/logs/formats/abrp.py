@@ -17,7 +17,7 @@ from evband.channels import VALUES
 from evband.errors import LogError
 from evband.logs.formats import claims, clock, text
 from evband.logs.formats.naming import trip_id
-from evband.logs.readings import Readings, ReadOptions, Series
+from evband.trips.readings import Readings, ReadOptions, Series
 
 NAME = "ABRP telemetry"
 KEYS = {

@@ -13,7 +13,7 @@ import polars as pl
 from evband.logs.formats import aliases as alias_table
 from evband.logs.formats import claims, clock, text
 from evband.logs.formats.naming import trip_id
-from evband.logs.readings import Readings, ReadOptions, Series
+from evband.trips.readings import Readings, ReadOptions, Series
 
 NAME = "Car Scanner long"
 _COLUMNS = ("SECONDS", "PID", "VALUE", "UNITS")

@@ -20,7 +20,7 @@ from evband.channels import CHANNELS, from_unit, known_units
 from evband.errors import LogError
 from evband.logs.formats.aliases import Alias, is_listed, plain
 from evband.logs.formats.units import is_unit, unit_for
-from evband.logs.readings import Series
+from evband.trips.readings import Series
 
 _NEEDS_UNIT = ("speed_kmh",)  # km/h or mph: too different to guess
 _MATTERS = ("speed_kmh", "battery_current_a", "battery_voltage_v", "power_kw")

@@ -17,7 +17,7 @@ from evband.logs.formats import aliases as alias_table
 from evband.logs.formats import claims, clock, text
 from evband.logs.formats.naming import trip_id
 from evband.logs.formats.units import is_unit, unit_for
-from evband.logs.readings import Readings, ReadOptions
+from evband.trips.readings import Readings, ReadOptions
 
 NAME = "dynamometer"
 _NAMES = {

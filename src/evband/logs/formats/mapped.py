@@ -29,7 +29,7 @@ from evband.errors import LogError, SettingsError
 from evband.logs.formats import claims, clock, text
 from evband.logs.formats.naming import trip_id
 from evband.logs.formats.units import unit_for
-from evband.logs.readings import Readings, ReadOptions, Series
+from evband.trips.readings import Readings, ReadOptions, Series
 
 NAME = "mapped table"
 _SETTINGS = ("columns", "delimiter", "skip_rows")

@@ -22,7 +22,7 @@ from evband.logs.formats import aliases as alias_table
 from evband.logs.formats import claims
 from evband.logs.formats.mapped import parse_map
 from evband.logs.formats.naming import trip_id
-from evband.logs.readings import Readings, ReadOptions, Series
+from evband.trips.readings import Readings, ReadOptions, Series
 
 NAME = "MF4"
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")

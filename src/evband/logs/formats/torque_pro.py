@@ -16,7 +16,7 @@ from evband.errors import LogError
 from evband.logs.formats import aliases as alias_table
 from evband.logs.formats import claims, clock, text
 from evband.logs.formats.naming import trip_id
-from evband.logs.readings import Readings, ReadOptions, Series
+from evband.trips.readings import Readings, ReadOptions, Series
 
 NAME = "Torque Pro"
 _TIMES = ("device time", "gps time")

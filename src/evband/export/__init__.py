@@ -1,0 +1,1 @@
+"""A fitted model in other forms: ONNX, one network."""

@@ -1,0 +1,368 @@
+"""From gridded trips to arrays: the network's inputs x, the road-load features r and the power y.
+
+Everything learned here (ranges, scales, hinge knots) comes from training rows only, is small, and goes into the model
+file as JSON. `FeatureMap.transform` serves whole trips, `FeatureMap.stream` single ticks; both see the past only.
+"""
+
+from __future__ import annotations
+
+from collections import abc
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+import numpy as np
+
+from evband.channels import EDGES, STANDING_KMH
+from evband.errors import ArtifactError, SettingsError, TripsError
+from evband.features import road_load
+from evband.features.names import require_channels, resolve_features
+
+if TYPE_CHECKING:
+    from evband.features.stream import FeatureStream
+    from evband.trips import Trip
+
+Scaling = Literal["standard", "minmax"]
+
+ROAD = "road: "  # before the name of an input that is a road-load feature
+CHUNK_ROWS = 1 << 15  # turned into features at a time: in float64 a day at 10 Hz would take a gigabyte
+ROUNDING = 1e-9  # of its largest value (or of 1): a column that varies less does so by rounding only
+WEATHER_SPREAD_C, WIND_SPREAD_MS = 0.5, 0.5  # deviation in training that an effect of weather takes to be learned: from
+# half a degree on one warm day least squares took slopes that made 160 kW of a cool one
+REACH = 3.5  # how far a road term counts beyond its training range, in such ranges
+FEW_REACH = 1.0  # the same, where trips are few
+FADE_TRIPS = 5  # so many beginnings it takes to tell what fades after each from what happened to be driven then
+HELD = {
+    "ambient_temp_c": 5.0,
+    "wind_ms": 2.0,
+}  # slow channels, whose last reading stands: how far beyond training they count
+LIMITLESS = 1e300
+_OF_ROAD = ("r_shift", "r_scale", "r_low", "r_high")
+
+
+@dataclass(frozen=True)
+class Sequence:
+    """One trip as arrays."""
+
+    trip_id: str
+    time_s: np.ndarray  # [T]
+    x: np.ndarray  # [T, F] float32, scaled inputs
+    r: np.ndarray  # [T, K] float32, standardised road-load features
+    y: np.ndarray  # [T] float64 kW, nan where not measured
+    start: np.ndarray  # [T] bool: state starts anew here
+    outside: np.ndarray  # [T] bool: some channel is unknown or beyond its training range
+    which_outside: np.ndarray  # [T, channels] bool
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+
+@dataclass
+class FeatureMap:
+    """Channels in, arrays out; every number in it was learned from training rows."""
+
+    channels: tuple[str, ...] = ()
+    hz: float = 1.0
+    scaling: Scaling = "standard"
+    edges: bool = False  # road-load terms of the speeds at the bin's edges, too
+    fade: bool = False  # and of what is drawn when a trip begins and fades over minutes
+    products: bool = False  # the network sees the road-load features beside the channels
+    knots: list[tuple[str, float]] = field(default_factory=list)  # (road term, knot in its unit)
+    low: np.ndarray = field(default_factory=lambda: np.empty(0))  # [channels] training range
+    high: np.ndarray = field(default_factory=lambda: np.empty(0))
+    typical: np.ndarray = field(default_factory=lambda: np.empty(0))  # [channels] stands in for an unknown value
+    input_names: tuple[str, ...] = ()
+    x_shift: np.ndarray = field(default_factory=lambda: np.empty(0))  # [F]
+    x_scale: np.ndarray = field(default_factory=lambda: np.empty(0))
+    road_names: tuple[str, ...] = ()
+    r_shift: np.ndarray = field(default_factory=lambda: np.empty(0))  # [K]
+    r_scale: np.ndarray = field(default_factory=lambda: np.empty(0))
+    r_low: np.ndarray = field(default_factory=lambda: np.empty(0))  # [K] as far as a road term counts
+    r_high: np.ndarray = field(default_factory=lambda: np.empty(0))
+    y_mean: float = 0.0
+    y_std: float = 1.0
+    gram: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))  # [K, K] r'r / N of training rows
+    moment: np.ndarray = field(default_factory=lambda: np.empty(0))  # [K] r'z / N, z the standardised power
+    rows: int = 0  # training rows with known power
+
+    @classmethod
+    def fit(
+        cls,
+        trips: abc.Sequence[Trip],
+        spec: str | Iterable[str] = "auto",
+        hinges: bool = True,
+        scaling: Scaling = "standard",
+        edges: bool = False,
+        products: bool = False,
+        fade: bool = False,
+    ) -> Self:
+        """Learn ranges, scales, knots and the least-squares moments from gridded training trips."""
+        channels = resolve_features(spec, trips)
+        rates = {trip.hz for trip in trips}
+        hz = rates.pop() if len(rates) == 1 else None
+        if hz is None:
+            raise TripsError("features need trips on one grid; call trips.on_grid(hz) first")
+        if scaling not in ("standard", "minmax"):
+            raise SettingsError(f"scaling must be standard or minmax, not {scaling!r}")
+        edges = edges and {"speed_kmh", "acceleration_ms2"} <= set(channels) and all(map(_has_edges, trips))
+        fade = fade and len(trips) >= FADE_TRIPS
+        self = cls(channels=channels, hz=float(hz), scaling=scaling, edges=edges, products=products, fade=fade)
+        raw = [self._signals(trip) for trip in trips]
+        y = np.concatenate([_power(trip) for trip in trips])
+        signals = {c: np.concatenate([trip_signals[c] for trip_signals in raw]) for c in raw[0]}
+        known = np.isfinite(y) & np.all([np.isfinite(s) for s in signals.values()], axis=0)
+        if known.sum() < 2 or float(np.ptp(y[known])) == 0.0:
+            raise TripsError(f"power_kw is known and varied in {int(known.sum())} usable rows only; give longer trips")
+        reach = FEW_REACH if len(trips) < road_load.FEW_TRIPS else REACH
+        self._learn({c: s[known] for c, s in signals.items()}, y[known], hinges, reach)
+        return self
+
+    def _learn(self, signals: dict[str, np.ndarray], y: np.ndarray, hinges: bool, reach: float = REACH) -> None:
+        """Set every learned number from rows without gaps."""
+        values = np.stack([signals[c] for c in self.channels])
+        self.low, self.high, self.typical = values.min(1), values.max(1), np.median(values, 1)
+        terms = road_load.road_terms(signals, curved=hinges)
+        self.knots = road_load.hinge_knots(terms) if hinges else []
+        if not self.knots:  # as `_rows` will have it
+            terms = road_load.road_terms(signals)
+        r = self._with_hinges(np.stack(list(terms.values()), -1), tuple(terms))
+        names = (*terms, *(f"max(0,{name}-{knot:.6g})" for name, knot in self.knots))
+        varied = _varied(r) & _learnable(names, terms, signals)
+        self.road_names = tuple(name for name, keep in zip(names, varied, strict=True) if keep)
+        self.knots = [k for k, keep in zip(self.knots, varied[len(terms) :], strict=True) if keep]
+        r = r[:, varied]
+        self.r_shift, self.r_scale = r.mean(0), r.std(0)
+        self.r_low, self.r_high = _within(r, reach)
+
+        inputs = road_load.input_terms(signals)
+        if self.products:
+            inputs |= {f"{ROAD}{name}": column for name, column in zip(self.road_names, r.T, strict=True)}
+        x = np.stack(list(inputs.values()), -1)
+        shift, scale = (x.min(0), np.ptp(x, 0)) if self.scaling == "minmax" else (x.mean(0), x.std(0))
+        varied = _varied(x) & _learnable(tuple(inputs), terms, signals)
+        self.input_names = tuple(name for name, keep in zip(inputs, varied, strict=True) if keep)
+        self.x_shift, self.x_scale = shift[varied], scale[varied]
+
+        self.y_mean, self.y_std, self.rows = float(y.mean()), float(y.std()), len(y)
+        r = (r - self.r_shift) / self.r_scale
+        self.gram, self.moment = r.T @ r / len(y), r.T @ ((y - self.y_mean) / self.y_std) / len(y)
+
+    def also_on(self, trips: abc.Sequence[Trip], other: FeatureMap) -> Self:
+        """The same features for a model that goes on from this one's on trips with `other` ranges: only those grow."""
+        raw = [self._signals(trip) for trip in trips]
+        free = replace(self, r_low=np.full_like(self.r_low, -LIMITLESS), r_high=np.full_like(self.r_high, LIMITLESS))
+        r = np.concatenate([free.arrays(signals)[1] for signals in raw]) * self.r_scale + self.r_shift
+        r_low, r_high = _within(r, FEW_REACH)
+        return replace(
+            self,
+            low=np.minimum(self.low, other.low),
+            high=np.maximum(self.high, other.high),
+            r_low=np.minimum(self.r_low, r_low),
+            r_high=np.maximum(self.r_high, r_high),
+        )
+
+    def transform(self, trip: Trip) -> Sequence:
+        """Arrays of one gridded trip; an unknown value is replaced by the training median and flagged outside."""
+        if trip.hz != self.hz:
+            raise TripsError(
+                f"trip {trip.trip_id} is on a {trip.hz} Hz grid, the features on {self.hz} Hz; use on_grid"
+            )
+        require_channels(self.channels, [trip])
+        x, r, which = self.arrays(self._signals(trip))
+        return Sequence(
+            trip_id=trip.trip_id,
+            time_s=trip.table["time_s"].to_numpy(),
+            x=x,
+            r=r,
+            y=_power(trip),
+            start=_starts(trip),
+            outside=np.any(which, axis=1),
+            which_outside=which,
+        )
+
+    def arrays(self, raw: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """x [T, F], r [T, K] float32 and which channel is outside its training range [T, channels], of signals.
+
+        Weather far from any seen counts as nearer: a slope learned between 14 and 18 C says nothing of frost.
+        """
+        values = np.stack([raw[c] for c in self.channels], -1)  # [T, channels]
+        which = ~((values >= self.low) & (values <= self.high))
+        values = np.where(np.isfinite(values), values, self.typical)
+        for i, c in enumerate(self.channels):
+            if c in HELD:
+                values[:, i] = values[:, i].clip(*self.weather_limits(i))
+        signals = dict(zip(self.channels, values.T, strict=True))
+        for name in raw.keys() - signals.keys():  # made of the speeds at the edges, and of the time driven
+            signals[name] = np.nan_to_num(raw[name])
+        x, r = (np.empty((len(values), len(names)), np.float32) for names in (self.input_names, self.road_names))
+        for begin in range(0, len(values), CHUNK_ROWS):
+            here = slice(begin, begin + CHUNK_ROWS)
+            x[here], r[here] = self._rows({name: signal[here] for name, signal in signals.items()})
+        return x, r, which
+
+    @property
+    def standstill(self) -> tuple[int, float] | None:
+        """Which input tells a standstill, and under which scaled value; None where speed is no input."""
+        if "speed_kmh" not in self.input_names:
+            return None
+        column = self.input_names.index("speed_kmh")
+        return column, float(np.float32((STANDING_KMH - self.x_shift[column]) / self.x_scale[column]))
+
+    def standing(self, x: np.ndarray) -> np.ndarray:
+        """Of inputs [T, F]: whether the car stands, [T]."""
+        if self.standstill is None:
+            return np.zeros(len(x), bool)
+        column, limit = self.standstill
+        return np.asarray(x[:, column] < np.float32(limit))
+
+    def weather_limits(self, channel: int) -> tuple[float, float]:
+        """How far a slow channel counts: its training range and a little more."""
+        more = HELD[self.channels[channel]]
+        return float(self.low[channel]) - more, float(self.high[channel]) + more
+
+    def stream(self) -> FeatureStream:
+        """Tick-by-tick twin of `transform`, with its own small memory."""
+        from evband.features.stream import FeatureStream
+
+        return FeatureStream(self)
+
+    def least_squares(self, ridge: float = 1e-5) -> np.ndarray:
+        """Weights [K] that minimise mean (z - r w)^2 + ridge |w|^2 over training rows, z = (y - y_mean) / y_std.
+
+        r and z are centred on training rows, so there is no intercept: y = y_mean + y_std * (r w).
+        """
+        return np.linalg.solve(self.gram + ridge * np.eye(len(self.gram)), self.moment)
+
+    def physical(self, weights: np.ndarray) -> dict[str, float]:
+        """Coefficients in kW per unit of each road term, and `constant` in kW, of standardised weights [K]."""
+        coefficients = self.y_std * np.asarray(weights, dtype=float) / self.r_scale
+        constant = self.y_mean - float(coefficients @ self.r_shift)
+        return {"constant": constant} | dict(zip(self.road_names, coefficients.tolist(), strict=True))
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-able; `from_dict` gives back an equal map."""
+        return {
+            name: value.tolist() if isinstance(value, np.ndarray) else value
+            for name, value in ((f, getattr(self, f)) for f in self.__dataclass_fields__)
+        }
+
+    @classmethod
+    def from_dict(cls, saved: Mapping[str, Any]) -> Self:
+        """Inverse of `to_dict`."""
+        values = dict(saved)
+        for name, side in (("r_low", -LIMITLESS), ("r_high", LIMITLESS)):  # models older than these had no limit
+            values.setdefault(name, [side] * len(values["r_shift"]))
+        for name in (*("low", "high", "typical", "x_shift", "x_scale"), *_OF_ROAD, "gram", "moment"):
+            values[name] = np.asarray(values[name], dtype=float)
+        for name in ("channels", "input_names", "road_names"):
+            values[name] = tuple(values[name])
+        values["knots"] = [(str(term), float(knot)) for term, knot in values["knots"]]
+        return cls(**values)._checked()
+
+    def _checked(self) -> Self:
+        """Self, if its parts fit each other; a model file is not to be trusted."""
+        c, f, k = len(self.channels), len(self.input_names), len(self.road_names)
+        shapes: dict[str, tuple[int, ...]] = {
+            "low": (c,),
+            "high": (c,),
+            "typical": (c,),
+            "x_shift": (f,),
+            "x_scale": (f,),
+        }
+        shapes |= {name: (k,) for name in (*_OF_ROAD, "moment")} | {"gram": (k, k)}
+        for name, shape in shapes.items():
+            array = getattr(self, name)
+            if array.shape != shape or not np.isfinite(array).all():
+                raise ArtifactError(f"the features' {name} in the model file is damaged; fit the model again")
+        if not ((self.x_scale > 0).all() and (self.r_scale > 0).all() and self.y_std > 0 and self.hz > 0):
+            raise ArtifactError("a scale of the features in the model file is not positive; fit the model again")
+        if not all(isinstance(flag, bool) for flag in (self.edges, self.fade, self.products)):
+            raise ArtifactError("a switch of the features in the model file is damaged; fit the model again")
+        return self
+
+    def _signals(self, trip: Trip) -> dict[str, np.ndarray]:
+        """Channels of a trip as float arrays, nan where unknown; elevation becomes the grade of the road just driven."""
+        signals = {}
+        for c in self.channels:
+            column = trip.table[c].fill_nan(None)
+            signals[c] = (column.forward_fill() if c in HELD else column).to_numpy().astype(float)
+        if "elevation_m" in signals:
+            speed = trip.table["speed_kmh"].to_numpy().astype(float) / 3.6
+            signals["elevation_m"] = road_load.grades(signals["elevation_m"], speed, _starts(trip), 1.0 / self.hz)
+        if self.edges:
+            start, end = (np.asarray(trip.table[name].to_numpy(), dtype=float) for name in EDGES)
+            signals |= road_load.edge_signals(start, end, self.hz)
+        if self.fade:
+            signals[road_load.FADE] = road_load.fades(np.arange(len(trip), dtype=float), self.hz)
+        return signals
+
+    def _rows(self, signals: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray]:
+        """Scaled inputs and road features of one tick (floats) or many rows (arrays); by default a steady pull, long under way."""
+        if self.fade and road_load.FADE not in signals:
+            signals = {**signals, road_load.FADE: 0.0 * signals[self.channels[0]]}
+        if self.edges and road_load.KINETIC not in signals:
+            v, a = signals["speed_kmh"] / 3.6, signals["acceleration_ms2"]
+            signals = {**signals, road_load.KINETIC: a * v, road_load.CHANGE: a}
+        terms = road_load.road_terms(signals, curved=bool(self.knots))
+        kept = tuple(name for name in self.road_names if name in terms)
+        r = self._with_hinges(_columns([terms[name] for name in kept]), kept)
+        r = np.minimum(np.maximum(r, self.r_low), self.r_high)
+        inputs = road_load.input_terms(signals)
+        x = _columns([inputs[name] for name in self.input_names if not name.startswith(ROAD)])
+        if self.products:
+            x = np.concatenate([x, r], -1)
+        return (x - self.x_shift) / self.x_scale, (r - self.r_shift) / self.r_scale
+
+    def _with_hinges(self, terms: np.ndarray, names: tuple[str, ...]) -> np.ndarray:
+        """[..., terms] -> [..., terms + knots]."""
+        if not self.knots:
+            return terms
+        which = [names.index(name) for name, _ in self.knots]
+        at = np.array([knot for _, knot in self.knots])
+        return np.concatenate([terms, road_load.positive(terms[..., which] - at)], -1)
+
+
+def _within(r: np.ndarray, reach: float) -> tuple[np.ndarray, np.ndarray]:
+    """Limits of each column: squares and hinges seen over a little only would make hundreds of kW far outside it."""
+    more = reach * np.ptp(r, 0)
+    return r.min(0) - more, r.max(0) + more
+
+
+def _varied(columns: np.ndarray) -> np.ndarray:
+    """[columns] bool: varies by more than rounding does."""
+    varied: np.ndarray = np.ptp(columns, 0) > ROUNDING * np.maximum(1.0, np.abs(columns).max(0))
+    return varied
+
+
+def _learnable(
+    names: tuple[str, ...], terms: Mapping[str, np.ndarray], signals: Mapping[str, np.ndarray]
+) -> np.ndarray:
+    """[names] bool: not made of weather that hardly varies in training."""
+    flat = {c for c in ("cold", "hot") if c in terms and terms[c].std() < WEATHER_SPREAD_C}
+    if "wind_ms" in signals and signals["wind_ms"].std() < WIND_SPREAD_MS:
+        flat |= {"wind", "wind_ms"}
+    return np.array([name.rpartition("*")[2] not in flat for name in names])
+
+
+def _has_edges(trip: Trip) -> bool:
+    return set(EDGES) <= set(trip.table.columns)
+
+
+def _columns(values: list[Any]) -> np.ndarray:
+    """[columns] of floats, [rows, columns] of arrays."""
+    return np.stack(values, -1) if isinstance(values[0], np.ndarray) else np.array(values)
+
+
+def _power(trip: Trip) -> np.ndarray:
+    """Measured power [T] in kW, nan where there is none."""
+    if not trip.has("power_kw"):
+        return np.full(len(trip), np.nan)
+    return np.asarray(trip.table["power_kw"].to_numpy(), dtype=float)
+
+
+def _starts(trip: Trip) -> np.ndarray:
+    """[T] bool: rows where a new segment begins."""
+    segment = trip.table["segment"].to_numpy()
+    start = np.ones(len(segment), dtype=bool)
+    start[1:] = segment[1:] != segment[:-1]
+    return start

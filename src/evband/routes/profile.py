@@ -1,0 +1,262 @@
+"""Routes: where a drive will go, as a profile in a CSV file or as a log drove it, put on a model's grid.
+
+A profile has `speed_kmh` and either `distance_km` or `time_s`; `elevation_m`, `ambient_temp_c`, `wind_ms` and `stop_s` may join.
+By distance, a row's speed is what is driven from there to the next row (a planner's legs), 0 means a halt there, and speed changes
+at no more than `RATE_MS2`: a coarse profile asks for steps that no car drives. By time, speed is straight between rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from evband.channels import CHANNELS, EDGES
+from evband.errors import LogError
+from evband.logs.tidy import parse
+from evband.trips import Trip, Trips
+
+Array = NDArray[np.float64]
+
+RATE_MS2 = 1.2  # speeding up and braking of an unhurried driver
+PLACES = ("elevation_m", "ambient_temp_c", "wind_ms", "grade_pct")
+LOG_STEP_S = 2.5  # a time profile sampled more finely than this is a log
+
+
+@dataclass(frozen=True, eq=False)
+class Route:
+    """Speed over time, straight between instants, and what lies along the way; `log` is the drive it repeats, if any."""
+
+    name: str
+    time_s: Array  # [instants], from 0
+    speed_kmh: Array  # [instants]
+    along: dict[str, tuple[Array, Array]] = field(default_factory=dict)  # channel -> (km, value)
+    log: Trip | None = None
+
+    @property
+    def channels(self) -> tuple[str, ...]:
+        """What this route can tell a model."""
+        own = ("speed_kmh", "acceleration_ms2", *self.along)
+        return own if self.log is None else tuple(dict.fromkeys((*own, *self.log.channels)))
+
+    def with_everywhere(self, channel: str, value: float) -> Route:
+        """The same route with one value of a channel all along; it counts as a profile, not as a log."""
+        self._check_value(channel, value)
+        return replace(self, along={**self.along, channel: (np.zeros(1), np.array([value]))}, log=None)
+
+    def shifted(self, channel: str, by: float) -> Route:
+        """The same route with a channel changed by a constant."""
+        km, value = self.along[channel]
+        return replace(self, along={**self.along, channel: (km, value + by)}, log=None)
+
+    def at_pace(self, factor: float) -> Route:
+        """The same way at `factor` times the speed."""
+        return replace(self, time_s=self.time_s / factor, speed_kmh=self.speed_kmh * factor, log=None)
+
+    def on_grid(self, hz: float) -> Trip:
+        """Rows as `evband.trips.grid` makes them: mean speed of each bin, its change, places at the bin's end."""
+        if self.log is not None:
+            return self.log.on_grid(hz)
+        rows = max(int(np.floor(self.time_s[-1] * hz + 1e-6)), 1)
+        ends = np.arange(rows + 1) / hz
+        speed = np.interp(ends, self.time_s, self.speed_kmh)
+        driven = self._distance_km(ends)
+        table = {
+            "time_s": ends[1:],
+            "speed_kmh": np.diff(driven) * 3600.0 * hz,
+            "acceleration_ms2": np.diff(speed) / 3.6 * hz,
+            **dict(zip(EDGES, (speed[:-1], speed[1:]), strict=True)),
+        }
+        table |= {name: np.interp(driven[1:], km, value) for name, (km, value) in self.along.items()}
+        frame = pl.DataFrame(table).with_columns(segment=pl.lit(0, dtype=pl.Int32))
+        return Trip(self.name, frame, float(hz))
+
+    def _distance_km(self, at_s: Array) -> Array:
+        """The integral of speed up to each instant."""
+        step, v = np.diff(self.time_s), self.speed_kmh
+        whole = np.concatenate([[0.0], np.cumsum(step * (v[1:] + v[:-1]) / 2)])
+        i = np.clip(np.searchsorted(self.time_s, at_s, side="right") - 1, 0, len(step) - 1)
+        x = np.clip(at_s - self.time_s[i], 0.0, step[i])
+        slope = (v[i + 1] - v[i]) / np.where(step[i] > 0, step[i], 1.0)
+        return np.asarray((whole[i] + x * (v[i] + slope * x / 2)) / 3600.0)
+
+    @staticmethod
+    def _check_value(channel: str, value: float) -> None:
+        limits = CHANNELS[channel]
+        if not limits.low <= value <= limits.high:
+            raise LogError(f"{channel} is {value}; give one in {limits.low:g}..{limits.high:g} {limits.unit}.")
+
+
+def read_route(source: Any, start_kmh: float = 0.0) -> Route:
+    """A route from a profile (CSV path or frame), any readable log, a Trip or a Route; it starts at `start_kmh`."""
+    if isinstance(source, Route):
+        return source
+    if isinstance(source, Trip):
+        return _from_log(source)
+    if isinstance(source, str | Path):
+        path = Path(source)
+        table = _profile_table(path)
+        if table is None:
+            from evband.logs.reading import read_trips
+
+            return _from_log(_only(read_trips(str(path)), str(path)))
+        return from_profile(table, str(path), start_kmh)
+    import narwhals.stable.v1 as nw
+
+    return from_profile(nw.from_native(source, eager_only=True).to_polars(), "route", start_kmh)
+
+
+def _profile_table(path: Path) -> pl.DataFrame | None:
+    """The file's table if it is a profile; None if it should be read as a log."""
+    try:
+        data = path.read_bytes()
+    except OSError as problem:
+        raise LogError(f"{path}: the route cannot be read ({problem.strerror}); check the path.") from None
+    header = {name.strip(' "\r') for name in data[:4096].removeprefix(b"\xef\xbb\xbf").split(b"\n")[0].decode("utf-8", "replace").split(",")}  # fmt: skip
+    if not data.strip():
+        raise LogError(f"{path}: the route is empty; it needs speed_kmh and distance_km or time_s.")
+    if "speed_kmh" not in header or not header & {"distance_km", "time_s"}:
+        return None
+    table = parse(path, data)
+    if "time_s" in table.columns and "stop_s" not in table.columns and table.height > 20:
+        step = np.median(np.diff(_numbers(table, "time_s", str(path))))
+        return None if step <= LOG_STEP_S else table
+    return table
+
+
+def from_profile(table: pl.DataFrame, where: str, start_kmh: float = 0.0) -> Route:
+    """Check a profile and drive it."""
+    if "speed_kmh" not in table.columns or not {"distance_km", "time_s"} & set(table.columns):
+        raise LogError(
+            f"{where}: a route needs speed_kmh and distance_km or time_s, and has {', '.join(table.columns)}."
+        )
+    if table.height < 2:
+        raise LogError(f"{where}: a route needs at least two points and has {table.height}; add where it ends.")
+    speed = _numbers(table, "speed_kmh", where)
+    if (speed < 0).any() or (speed > CHANNELS["speed_kmh"].high).any():
+        row = int(np.argmax((speed < 0) | (speed > CHANNELS["speed_kmh"].high)))
+        raise LogError(f"{where}: speed_kmh is {speed[row]:g} in row {row + 1}; a route's speeds are 0 to 350 km/h.")
+    by = "time_s" if "time_s" in table.columns else "distance_km"
+    axis = _numbers(table, by, where)
+    if (np.diff(axis) <= 0).any():
+        row = int(np.argmax(np.diff(axis) <= 0)) + 1
+        raise LogError(
+            f"{where}: {by} goes from {axis[row - 1]:g} to {axis[row]:g} in row {row + 1}; it must increase."
+        )
+    stops = _numbers(table, "stop_s", where, fill=0.0) if "stop_s" in table.columns else np.zeros(len(axis))
+    if (stops < 0).any():
+        raise LogError(f"{where}: stop_s is negative in row {int(np.argmax(stops < 0)) + 1}; give seconds from 0 on.")
+    if not speed.any():
+        raise LogError(f"{where}: speed_kmh is 0 everywhere, so this route leads nowhere; give the speeds driven.")
+    if by == "time_s":
+        time, at = _halts(axis - axis[0], speed, stops)
+        route = Route(Path(where).name, time, at)
+        km = route._distance_km(axis - axis[0] + np.cumsum(stops))
+    else:
+        km = axis - axis[0]
+        route = Route(Path(where).name, *_legs(1000.0 * km, speed / 3.6, stops, start_kmh / 3.6))
+    return replace(route, along={name: _along(table, name, km, where) for name in PLACES if name in table.columns})
+
+
+def _along(table: pl.DataFrame, name: str, km: Array, where: str) -> tuple[Array, Array]:
+    """A channel along the way; a forecast at a few points is enough, straight lines join them."""
+    column = _cast(table, name, where)
+    known = np.isfinite(column)
+    if not known.any():
+        raise LogError(f"{where}: {name} has no value in any row; fill it in or leave the column out.")
+    limits = CHANNELS[name]
+    bad = known & ~((column >= limits.low) & (column <= limits.high))
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise LogError(f"{where}: {name} is {column[row]:g} in row {row + 1}; it cannot be; correct it.")
+    return km[known], column[known]
+
+
+def _numbers(table: pl.DataFrame, name: str, where: str, fill: float | None = None) -> Array:
+    column = _cast(table, name, where)
+    if fill is not None:
+        return np.where(np.isfinite(column), column, fill)
+    if not np.isfinite(column).all():
+        row = int(np.argmin(np.isfinite(column))) + 1
+        raise LogError(f"{where}: {name} is missing in row {row}; a route must have no gaps there, so fill it in.")
+    return column
+
+
+def _cast(table: pl.DataFrame, name: str, where: str) -> Array:
+    column = table[name]
+    number = column.cast(pl.Float64, strict=False)
+    bad = (number.is_null() & column.is_not_null()).arg_true()
+    if len(bad):
+        raise LogError(f"{where}: {name} is {column[int(bad[0])]!r} in row {int(bad[0]) + 1}, which is no number.")
+    return number.fill_null(float("nan")).to_numpy().astype(float)
+
+
+def _halts(time: Array, speed: Array, stops: Array) -> tuple[Array, Array]:
+    """A time profile with its halts put in: the car stands there `stop_s` longer."""
+    before = np.cumsum(stops) - stops
+    out_time, out_speed = [time[0] + before[0]], [speed[0]]
+    for i in range(len(time)):
+        for instant in ([time[i] + before[i]] if i else []) + ([time[i] + before[i] + stops[i]] if stops[i] else []):
+            if instant > out_time[-1]:
+                out_time.append(instant)
+                out_speed.append(speed[i] if not stops[i] else 0.0)
+    return np.array(out_time), np.array(out_speed)
+
+
+def _legs(metres: Array, speed: Array, stops: Array, start: float) -> tuple[Array, Array]:
+    """(time_s, speed_kmh) of legs driven at their speed, changing it at `RATE_MS2`: up after a point, down before it."""
+    length = np.diff(metres)
+    leg = np.where(speed[:-1] > 0, speed[:-1], speed[1:])  # a halt's leg goes on at the next speed
+    leg = np.where(leg > 0, leg, leg.max())
+    node = np.append(np.append(start, np.minimum(leg[:-1], leg[1:])), leg[-1])
+    halt = (speed == 0) | (stops > 0)
+    halt[0] = halt[0] and start == 0
+    node[halt] = 0.0
+    square = node**2
+    for i in range(len(length) - 1, -1, -1):
+        square[i] = min(square[i], square[i + 1] + 2 * RATE_MS2 * length[i])
+    for i in range(len(length)):
+        square[i + 1] = min(square[i + 1], square[i] + 2 * RATE_MS2 * length[i])
+    time, at = [0.0], [float(np.sqrt(square[0]))]
+    _wait(time, at, stops[0])
+    for i in range(len(length)):
+        peak = min(leg[i] ** 2, (square[i] + square[i + 1]) / 2 + RATE_MS2 * length[i])
+        peak = max(peak, square[i], square[i + 1])
+        v0, v1, vp = (float(np.sqrt(x)) for x in (square[i], square[i + 1], peak))
+        cruise = length[i] - (2 * peak - square[i] - square[i + 1]) / (2 * RATE_MS2)
+        for seconds, v in (((vp - v0) / RATE_MS2, vp), (cruise / vp, vp), ((vp - v1) / RATE_MS2, v1)):
+            if seconds > 1e-9:
+                time.append(time[-1] + seconds)
+                at.append(v)
+        _wait(time, at, stops[i + 1])
+    return np.array(time), 3.6 * np.array(at)
+
+
+def _wait(time: list[float], at: list[float], seconds: float) -> None:
+    if seconds > 0:
+        time.append(time[-1] + seconds)
+        at.append(at[-1])
+
+
+def _from_log(trip: Trip) -> Route:
+    """The route as a log drove it: its own rows where nothing is changed, else its speed and places."""
+    time, speed = trip.series("speed_kmh")
+    if len(time) < 2:
+        raise LogError(f"Trip {trip.trip_id} has a single speed reading; a route needs at least two points.")
+    route = Route(trip.trip_id, time - time[0], np.maximum(speed, 0.0), log=trip)
+    along = {}
+    for name in PLACES:
+        if trip.has(name):
+            at, value = trip.series(name)
+            along[name] = (route._distance_km(np.clip(at - time[0], 0.0, None)), value)
+    return replace(route, along=along)
+
+
+def _only(trips: Trips, where: str) -> Trip:
+    if len(trips) > 1:
+        raise LogError(f"{where}: it holds {len(trips)} trips, and a route is one; cut out the one to be driven.")
+    return trips[0]

@@ -1,0 +1,186 @@
+"""From settings and arrays to the members to train: folds of trips, priors, and the training run itself.
+
+A job knows arrays only, no tables, so that it can be prepared on one machine and trained on another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from evband.errors import SettingsError, TripsError
+from evband.features.road_load import FEW_TRIPS
+from evband.network.anchors import Prior, make_prior
+from evband.network.architecture import Architecture
+from evband.settings import Settings
+from evband.training.checkpoint import Checkpoint, CheckpointMismatch
+from evband.training.loop import Data, Member, Progress, Trainer, run
+
+FOLDS = 5
+RIDGE = 1e-5
+FEW_RIDGE = 1e-2  # over the number of trips squared, where they are few
+
+
+@dataclass(frozen=True)
+class Job:
+    """Arrays of the training trips, and the fold of each trip."""
+
+    data: Data
+    fold: NDArray[np.int64]  # [trips]
+
+    @property
+    def folds(self) -> int:
+        return int(self.fold.max()) + 1
+
+    def architecture(self, settings: Settings) -> Architecture:
+        return settings.architecture(self.data.x.shape[1], self.data.r.shape[1])
+
+    def save(self, path: Path) -> None:
+        d = self.data
+        np.savez(path, x=d.x, r=d.r, y=d.y, start=d.start, trip=d.trip, fold=self.fold)
+
+    @classmethod
+    def load(cls, path: Path) -> Job:
+        with np.load(path, allow_pickle=False) as f:
+            return cls(Data(f["x"], f["r"], f["y"], f["start"], f["trip"]), f["fold"])
+
+
+def repeats(speeds: list[NDArray[np.float64]]) -> NDArray[np.int64]:
+    """A group number for each trip: repeats of one drive (a test cycle driven twice, say) share theirs.
+
+    Repeats in another fold would flatter: two drives are one if their lengths are within 10 % and the quantiles of
+    their speeds within 2 km/h (root mean square).
+    """
+    quantiles = np.stack([np.quantile(s[np.isfinite(s)], np.linspace(0, 1, 41)) for s in speeds])
+    group = np.arange(len(speeds))
+    for i in range(len(speeds)):
+        for k in range(i):
+            alike = abs(len(speeds[i]) - len(speeds[k])) <= 0.1 * max(len(speeds[i]), len(speeds[k]))
+            if alike and np.sqrt(np.mean((quantiles[i] - quantiles[k]) ** 2)) < 2.0:
+                group[i] = group[k]
+                break
+    return group
+
+
+def assign_folds(rows: NDArray[np.int64], group: NDArray[np.int64], folds: int = FOLDS) -> NDArray[np.int64]:
+    """A fold for each trip, whole groups together, balanced in ``rows``: largest first, each to the emptiest fold."""
+    names, which = np.unique(group, return_inverse=True)
+    size = np.bincount(which, weights=rows)
+    folds = max(1, min(folds, len(names)))
+    fold, load = np.zeros(len(names), np.int64), np.zeros(folds)
+    for name in np.argsort(-size, kind="stable"):
+        fold[name] = int(np.argmin(load))
+        load[fold[name]] += size[name]
+    return fold[which]
+
+
+def least_squares(data: Data, trips: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Ridge solution of power on the road-load features over the known rows of these trips."""
+    rows = np.isfinite(data.y) & np.isin(data.trip, trips)
+    r = data.r[rows].astype(np.float64)
+    ridge = FEW_RIDGE / len(trips) ** 2 if 0 < len(trips) < FEW_TRIPS else RIDGE
+    gram = r.T @ r / max(1, rows.sum()) + ridge * np.eye(r.shape[1])
+    return np.asarray(np.linalg.solve(gram, r.T @ data.y[rows] / max(1, rows.sum())))
+
+
+def members_of(job: Job, settings: Settings, prior_mean: Tensor | None = None) -> list[Member]:
+    """The networks to train. ``prior_mean [networks, parameters]``: of a trained model, a network for each in turn.
+
+    With early stopping or calibration, member m leaves out fold ``m % folds`` and no other knows of it: those trips
+    say which of its weights to keep, and are predicted by members that never trained on them. A dropout method trains one network
+    on everything (number 0), and one a fold beside it for calibration.
+    """
+    arch, trips = job.architecture(settings), np.unique(job.data.trip)
+    crossed = _crossed(job, settings)
+    if settings.kind == "dropout":
+        left_out = [-1, *range(job.folds)] if crossed else [-1]
+    else:
+        left_out = [m % job.folds if crossed else -1 for m in range(settings.members)]
+    temperature = 0.0 if settings.kind == "ensemble" else settings.temperature
+    priors: dict[int, Prior] = {}
+    members = []
+    for number, fold in enumerate(left_out):
+        held = trips[job.fold[trips] == fold]
+        train = np.setdiff1d(trips, held)
+        if prior_mean is not None:
+            mean = prior_mean[number % len(prior_mean)]
+            prior = make_prior(arch, settings.prior, settings.prior_variance, mean=mean)
+        else:
+            if fold not in priors:
+                road = least_squares(job.data, train) if arch.road else None
+                priors[fold] = make_prior(arch, settings.prior, settings.prior_variance, road)
+            prior = priors[fold]
+        held = held if settings.early_stop else held[:0]
+        members.append(Member(number, train, held, prior, settings.beta, temperature, settings.trip_effect))
+    return members
+
+
+def check_rows(job: Job, settings: Settings) -> None:
+    """Refuse what cannot be trained on."""
+    known = int(np.isfinite(job.data.y).sum())
+    if known < settings.window:
+        raise TripsError(
+            f"only {known} rows have measured power, less than one window of {settings.window}; give longer or more trips"
+        )
+    for name, values in (("inputs", job.data.x), ("road-load features", job.data.r)):
+        if not np.isfinite(values).all():
+            raise TripsError(f"the {name} hold values that are not finite; inspect the log and drop them")
+
+
+def train(
+    job: Job,
+    settings: Settings,
+    device: str = "cpu",
+    prior_mean: Tensor | None = None,
+    progress: Callable[[Progress], None] | None = None,
+    checkpoint: Checkpoint | None = None,
+) -> tuple[Tensor, dict[str, Any]]:
+    """Train every member of the job; returns ``theta [networks, parameters]`` and a summary."""
+    check_rows(job, settings)
+    members = members_of(job, settings, prior_mean)
+    trainer = Trainer(
+        job.architecture(settings), job.data, members, settings.training(), device, choices_of(job, settings)
+    )
+    if checkpoint is not None:
+        try:
+            checkpoint.restore(trainer)
+        except CheckpointMismatch as problem:
+            raise SettingsError(str(problem)) from None
+    theta = run(trainer, progress, checkpoint)
+    best = trainer.state.best_score.cpu().numpy()
+    summary = {
+        "epochs_run": trainer.state.epoch,
+        "steps_per_epoch": trainer.steps,
+        "restarts": {str(k): v for k, v in trainer.state.restarts.items()},
+        "held_out_log_score": float(np.mean(best)) if np.isfinite(best).all() else None,
+        "history": [[e, loss, score if np.isfinite(score) else None] for e, loss, score in trainer.state.history],
+    }
+    return theta, summary
+
+
+def choices_of(job: Job, settings: Settings) -> list[NDArray[np.int64]]:
+    """The trips that any member may train on, whoever trains beside it: all but one fold, or all."""
+    trips = np.unique(job.data.trip)
+    kept = [trips[job.fold[trips] != fold] for fold in range(job.folds)] if _crossed(job, settings) else [trips]
+    return [*kept, trips] if settings.kind == "dropout" else kept
+
+
+def _crossed(job: Job, settings: Settings) -> bool:
+    """Whether members leave out a fold each."""
+    return job.folds > 1 and (settings.early_stop or settings.calibrate)
+
+
+def resolve_device(device: str) -> str:
+    if device not in ("auto", "cpu", "cuda"):
+        raise SettingsError(f"device {device!r} is not one of auto, cpu, cuda")
+    available = torch.cuda.is_available()
+    if device == "cuda" and not available:
+        raise SettingsError("device cuda was asked for but no CUDA GPU is usable here; use --device cpu")
+    return "cuda" if device != "cpu" and available else "cpu"

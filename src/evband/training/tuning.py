@@ -1,0 +1,141 @@
+"""`fit --tune`: settings chosen on inner folds of the user's own trips.
+
+Each candidate is four members a fold, scored on the trips they left out, by CRPS. What is best for one member is not best
+for many, which err in different ways; but the CRPS is quadratic in the distribution, so that of M members drawn alike is
+a + b / M on average, and one member and four of them tell what thirty would score. Settings are chosen one after the other,
+the candidates of each side by side. A dropout method chooses its rate instead, by what its passes score.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evband.bands.from_network import distribution
+from evband.bands.quantile_sets import QuantileSet
+from evband.errors import TripsError
+from evband.network.anchors import DROPOUT, stream
+from evband.network.predict import predict
+from evband.settings import Settings
+from evband.training.loop import Progress, Trainer, run
+from evband.training.plan import Job, check_rows, members_of
+
+SEARCHED: dict[str, tuple[float, ...]] = {
+    "beta": (0.5, 0.0, 1.0),
+    "trip_effect": (0.5, 0.25, 0.8),
+    "temperature": (0.1, 0.01, 1.0),
+}
+MEMBERS = 4  # of each candidate, a fold
+RATES = (0.02, 0.05, 0.1, 0.2)
+PASSES = 10  # through a dropout network
+
+Watch = Callable[[Progress], None] | None
+
+
+@dataclass(frozen=True)
+class Choice:
+    settings: Settings
+    tried: list[dict[str, Any]]  # every candidate with its score, in standard deviations of power
+
+
+def tune(
+    job: Job,
+    settings: Settings,
+    device: str = "cpu",
+    say: Callable[[str], None] | None = None,
+    progress: Watch = None,
+) -> Choice:
+    """The candidate with the lowest score on trips left out; ties go to the earlier one."""
+    if job.folds < 2:
+        raise TripsError(
+            "--tune needs at least two different trips, one to fit and one to score; give more or leave it out"
+        )
+    check_rows(job, settings)
+    if say:
+        say(
+            "tuning: candidates are trained on part of the trips and scored on the rest, then the model itself is trained"
+        )
+    search = _rates if settings.kind == "dropout" else _members
+    tried = search(job, settings, device, progress)
+    winner = min(tried, key=lambda row: float(row["score"]))
+    if say:
+        say(f"tuning: {len(tried)} candidates, best {winner}")
+    return Choice(replace(settings, **{k: v for k, v in winner.items() if k != "score"}), tried)
+
+
+def _members(job: Job, settings: Settings, device: str, progress: Watch) -> list[dict[str, Any]]:
+    """CRPS of each candidate: every beta at the first trip effect and temperature, then the others with the best so far."""
+    searched = dict(SEARCHED)
+    if settings.head == "quantile":  # has no scale to weight by, nor to keep apart from the location
+        searched |= {"beta": (settings.beta,), "trip_effect": (settings.trip_effect,)}
+    if settings.kind == "ensemble":  # has no anchors to weigh
+        searched["temperature"] = (0.0,)
+    best: dict[str, Any] = {name: values[0] for name, values in searched.items()}
+    tried: list[dict[str, Any]] = []
+    for name, values in searched.items():
+        candidates = [best | {name: value} for value in values if not tried or value != best[name]]
+        if candidates:
+            tried += _crps(job, settings, candidates, device, progress)
+            best = {k: v for k, v in min(tried, key=lambda row: float(row["score"])).items() if k != "score"}
+    return tried
+
+
+def _crps(
+    job: Job, settings: Settings, candidates: list[dict[str, Any]], device: str, progress: Watch
+) -> list[dict[str, Any]]:
+    """CRPS of candidates, from one training run."""
+    members = members_of(job, replace(settings, members=MEMBERS * job.folds, early_stop=True))
+    stacked = [replace(m, **candidate) for candidate in candidates for m in members]
+    trainer = Trainer(job.architecture(settings), job.data, stacked, settings.training(), device)
+    theta = run(trainer, progress).to(device)
+    one, four = np.zeros((2, len(candidates)))
+    for fold in range(job.folds):
+        rows = _left_out(job, fold)
+        y = job.data.y[rows]
+        known = np.isfinite(y)
+        own = range(fold, len(stacked), job.folds)  # member m leaves out fold m % folds
+        said = predict(trainer.arch, theta[list(own)], job.data.x[rows], job.data.r[rows], job.data.start[rows])
+        for c in range(len(candidates)):
+            mine = list(range(MEMBERS * c, MEMBERS * (c + 1)))
+            alone = [([m, m], one, 1 / MEMBERS) for m in mine]  # one member is a mixture of itself
+            for which, total, share in [*alone, (mine, four, 1.0)]:
+                mixture = distribution(said.part(which, known), trainer.arch.levels)
+                total[c] += share * mixture.crps(y[known]).sum()
+    mean = of_many(one, four, settings.members) / np.isfinite(job.data.y).sum()
+    return [candidate | {"score": float(s)} for candidate, s in zip(candidates, mean, strict=True)]
+
+
+def of_many(one: NDArray[np.float64], four: NDArray[np.float64], members: int) -> NDArray[np.float64]:
+    """The CRPS a + b / M of an ensemble, from that of one member and of `MEMBERS`."""
+    b = (one - four) / (1.0 - 1.0 / MEMBERS)
+    return one - b * (1.0 - 1.0 / members)
+
+
+def _rates(job: Job, settings: Settings, device: str, progress: Watch) -> list[dict[str, Any]]:
+    """Log score (of quantiles the CRPS) of every dropout rate."""
+    tried = []
+    for rate in RATES:
+        chosen = replace(settings, dropout=rate, early_stop=True)
+        members = members_of(job, chosen)[-job.folds :]  # its first network leaves nothing out
+        trainer = Trainer(job.architecture(chosen), job.data, members, chosen.training(), device)
+        theta, total = run(trainer, progress).to(device), 0.0
+        for fold in range(job.folds):
+            rows = _left_out(job, fold)
+            passes = theta[fold].repeat(PASSES, 1)
+            masks = [stream(settings.seed, p, DROPOUT, 0) for p in range(PASSES)]
+            x, r, start = job.data.x[rows], job.data.r[rows], job.data.start[rows]
+            said = predict(trainer.arch, passes, x, r, start, rate, masks)
+            known = np.isfinite(job.data.y[rows])
+            y = job.data.y[rows][known]
+            mixture = distribution(said.part(list(range(PASSES)), known), trainer.arch.levels)
+            total += (mixture.crps(y) if isinstance(mixture, QuantileSet) else -mixture.logpdf(y)).sum()
+        tried.append({"dropout": rate, "score": float(total / np.isfinite(job.data.y).sum())})
+    return tried
+
+
+def _left_out(job: Job, fold: int) -> NDArray[np.bool_]:
+    return np.isin(job.data.trip, np.flatnonzero(job.fold == fold))

@@ -1,0 +1,147 @@
+"""Readings as they arrive, put into the bins of `evband.trips.grid` as soon as each is known to be whole."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from evband.channels import CHANNELS, EDGES, ELECTRICAL
+from evband.trips.grid import MAX_GAP_S
+
+SAME = 1e-6  # as in the grid: instants closer than this share of a bin are the same
+SPEED = "speed_kmh"
+_UNCOUNTED = ELECTRICAL | {SPEED, "acceleration_ms2", *EDGES}  # their coming and going breaks no segment
+
+
+@dataclass(slots=True)
+class Row:
+    """One grid row: every known channel, edge speeds, and whether a segment starts here."""
+
+    time_s: float
+    values: dict[str, float]
+    start: bool
+
+
+class Bins:
+    """One row a bin, equal to the rows of the whole log; a bin closes with the first reading at or after its end."""
+
+    def __init__(self, hz: float, max_gap_s: float = MAX_GAP_S) -> None:
+        self.width, self.max_gap_s = 1.0 / hz, max_gap_s
+        self.reset()
+
+    def reset(self) -> None:
+        """A new trip: the next speed reading is its first row."""
+        self.origin: float | None = None  # t0, the first speed reading
+        self.open = 0  # number of the bin being filled
+        self.last: dict[str, tuple[float, float]] = {}  # channel -> its last reading (time, value)
+        self.sums: dict[str, tuple[float, int]] = {}  # channel -> (sum, count) in the open bin
+        self.early: list[tuple[float, dict[str, float]]] = []  # readings before the first speed, one bin back
+        self.mark = (0.0, 0.0)  # last speed reading at the open bin's start, or the first after a gap
+        self.next: tuple[float, float] | None = None  # the speed reading after that
+        self.before: tuple[float, float] | None = None  # the speed reading before the last, if no gap parts them
+        self.broken = True  # a row was left out, or a gap in speed fell into the open bin
+        self.known: frozenset[str] = frozenset()  # channels known in the last row
+
+    def add(self, time: float, values: Mapping[str, float]) -> list[Row]:
+        """Take a reading later than all before; the rows that it completes."""
+        rows: list[Row] = []
+        if self.origin is None:
+            self.early = [e for e in self.early if e[0] > time - self.width * (1.0 - SAME)]
+            self.early.append((time, dict(values)))
+            if SPEED not in values:
+                for name, value in values.items():
+                    self.last[name] = (time, value)
+                return rows
+            self.origin, self.mark = time, (time, values[SPEED])
+            for _, old in self.early[:-1]:
+                self._sum(old)
+            self.early = []
+        number = max(math.ceil((time - self.origin) / self.width - SAME), 0)
+        if number > self.open:
+            self._close_until(number, rows)
+        if SPEED in values and SPEED in self.last:
+            self._speed((time, values[SPEED]))
+        self._sum(values)
+        for name, value in values.items():
+            self.last[name] = (time, value)
+        if time >= self.origin + self.width * number - SAME * self.width:
+            self._close_until(number + 1, rows)
+        return rows
+
+    def _speed(self, reading: tuple[float, float]) -> None:
+        """Keep the few speed readings that the edges of a bin hang on."""
+        last = self.last[SPEED]
+        if reading[0] - last[0] > self.max_gap_s:
+            self.broken, self.mark, self.next, self.before = True, reading, None, None
+            return
+        self.next = self.next or reading
+        self.before = last
+
+    def _edges(self, end: float) -> tuple[float, float]:
+        """Speed at the bin's start and end, as `evband.trips.grid.speed_edges` has it."""
+        (time, speed), (since, start) = self.last[SPEED], self.mark
+        if self.next is not None:
+            share = (end - self.width - since) / (self.next[0] - since)
+            start += min(max(share, 0.0), 1.0) * (self.next[1] - start)
+        if self.before is not None:
+            step = time - self.before[0]
+            speed += (speed - self.before[1]) / step * min(max(end - time, 0.0), 1.5 * step)
+        return start, max(speed, 0.0)
+
+    def _sum(self, values: Mapping[str, float]) -> None:
+        for name, value in values.items():
+            total, count = self.sums.get(name, (0.0, 0))
+            self.sums[name] = (total + value, count + 1)
+
+    def _close_until(self, number: int, rows: list[Row]) -> None:
+        """Close the bins before `number`; those without a speed are left out, however many."""
+        assert self.origin is not None
+        while self.open < number:
+            row = self._close(self.origin + self.width * self.open)
+            self.open += 1
+            if row is None:
+                self.open = number
+            else:
+                rows.append(row)
+
+    def _close(self, end: float) -> Row | None:
+        values = {}
+        for name, (time, last) in self.last.items():
+            total, count = self.sums.get(name, (0.0, 0))
+            if count:
+                values[name] = total / count
+            elif end - time <= CHANNELS[name].max_age_s and name != "power_kw":
+                values[name] = last
+        self.sums = {}
+        if SPEED in values:
+            values[EDGES[0]], values[EDGES[1]] = self._edges(end)
+            values.setdefault("acceleration_ms2", (self.last[SPEED][1] - self.mark[1]) / 3.6 / self.width)
+        self.mark, self.next = self.last[SPEED], None
+        if SPEED not in values:
+            self.broken = True
+            return None
+        known = frozenset(values.keys() - _UNCOUNTED)
+        fresh, self.broken = self.broken or known != self.known, False
+        self.known = known
+        return Row(end, values, fresh)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in _STATE} | {"known": sorted(self.known)}
+
+    def restore(self, saved: Mapping[str, Any]) -> None:
+        """Go on from what `to_dict` gave, through JSON or not."""
+        for name in _STATE:
+            setattr(self, name, saved[name])
+        self.known = frozenset(saved["known"])
+        self.last = {str(k): (float(t), float(v)) for k, (t, v) in saved["last"].items()}
+        self.sums = {str(k): (float(t), int(n)) for k, (t, n) in saved["sums"].items()}
+        self.early = [(float(t), dict(v)) for t, v in saved["early"]]
+        self.mark = (float(saved["mark"][0]), float(saved["mark"][1]))
+        self.next, self.before = (
+            None if r is None else (float(r[0]), float(r[1])) for r in (saved["next"], saved["before"])
+        )
+
+
+_STATE = ("origin", "open", "last", "sums", "early", "mark", "next", "before", "broken")

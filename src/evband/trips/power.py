@@ -1,0 +1,97 @@
+"""Battery power as a function of time, its energy over any stretch, and power rebuilt from current and voltage."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evband.channels import CHANNELS
+from evband.trips.readings import Series
+
+Array = NDArray[np.float64]
+
+
+def steady_step(time_s: Array) -> float | None:
+    """The sampling step of a log that was sampled steadily (95 % of steps within 2 % of the median), else None."""
+    if len(time_s) < 3:
+        return None
+    steps = np.diff(time_s)
+    step = float(np.median(steps))
+    steady = np.abs(steps - step) <= 0.02 * step + 1e-9
+    return step if step > 0 and float(np.mean(steady)) >= 0.95 else None
+
+
+def rebuild_power(current: Series, voltage: Series) -> Series:
+    """Power in kW at the current's own instants: P = I V / 1000, V interpolated to that instant.
+
+    Current moves fast and voltage slowly, so it is the voltage that may be interpolated. Instants with no voltage reading
+    nearer than the voltage's `max_age_s` have no power.
+    """
+    time_i, amperes = current
+    time_v, volts = voltage
+    if not len(time_v) or not len(time_i):
+        return np.empty(0), np.empty(0)
+    after = np.searchsorted(time_v, time_i)
+    nearest = np.minimum(
+        np.abs(time_i - time_v[np.minimum(after, len(time_v) - 1)]), np.abs(time_i - time_v[np.maximum(after - 1, 0)])
+    )
+    near = nearest <= CHANNELS["battery_voltage_v"].max_age_s
+    power = amperes * np.interp(time_i, time_v, volts) / 1000.0
+    return time_i[near], power[near]
+
+
+@dataclass(frozen=True)
+class PowerCurve:
+    """Measured power as pieces [start, end] on which it runs straight from `first` to `last`; unknown between pieces.
+
+    A steadily sampled log: a reading is the mean over the step that ends at it (a constant piece). An asynchronous log:
+    a straight line between two readings no further apart than `max_gap_s` (trapezoids). Either way energy is one
+    function F(t), so any grid drawn over it holds the same energy.
+    """
+
+    start: Array  # [pieces], s
+    end: Array
+    first: Array  # kW
+    last: Array
+
+    @classmethod
+    def of(cls, power: Series, max_gap_s: float) -> PowerCurve:
+        time, kw = power
+        step = steady_step(time)
+        if step is not None:
+            before = np.concatenate([[time[0] - step], time[:-1]])
+            start = np.where(time - before <= 1.5 * step, before, time - step)
+            return cls(start, time, kw, kw)
+        joined = np.diff(time) <= max_gap_s
+        return cls(time[:-1][joined], time[1:][joined], kw[:-1][joined], kw[1:][joined])
+
+    def energy_until(self, time_s: Array) -> tuple[Array, Array]:
+        """F(t): (energy in kW s, measured seconds) from the first piece up to each instant."""
+        length = self.end - self.start
+        energy = np.concatenate([[0.0], np.cumsum(length * (self.first + self.last) / 2)])
+        seconds = np.concatenate([[0.0], np.cumsum(length)])
+        piece = np.searchsorted(self.start, time_s, side="right") - 1
+        inside = piece >= 0
+        j = np.maximum(piece, 0)
+        if not len(length):
+            return np.zeros_like(time_s), np.zeros_like(time_s)
+        x = np.where(inside, np.clip(time_s - self.start[j], 0.0, length[j]), 0.0)
+        slope = (self.last[j] - self.first[j]) / length[j]
+        return energy[j] + x * (self.first[j] + slope * x / 2), seconds[j] + x
+
+    def bin_means(self, ends: Array, width: float, least: float = 0.5) -> Array:
+        """Mean power of each bin (end - width, end], over the part of it that was measured.
+
+        NaN where less than `least` of the bin was measured. Where all of it was, mean times width is its energy exactly.
+        """
+        upper, upper_s = self.energy_until(ends)
+        lower, lower_s = self.energy_until(ends - width)
+        measured = upper_s - lower_s
+        known = measured >= least * width * (1 - 1e-9)
+        return np.where(known, (upper - lower) / np.where(known, measured, 1.0), np.nan)
+
+    def energy_kwh(self) -> float:
+        """The energy of all pieces together."""
+        return float(np.sum((self.end - self.start) * (self.first + self.last)) / 7200.0)

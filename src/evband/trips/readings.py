@@ -1,0 +1,47 @@
+"""What a format reader hands over: one drive as it was logged, channel by channel, before any cleaning.
+
+A format module has three names, and `evband.logs.formats` lists the modules in the order in which they are asked:
+
+    NAME: str                                                               what `evband inspect` calls the format
+    def detect(head: bytes) -> bool                                         by content: the first 64 KiB, decompressed
+    def read(path: Path, data: bytes, options: ReadOptions) -> list[Readings]
+
+A reader converts units and signs to those of `evband.channels`, and leaves glitches, fills and gaps as they are: cleaning
+is one place's work (`evband.trips.quality`), so that it is reported alike for every format. Where a log has a power of its
+own that is worse than current times voltage (a phone app's), its reader leaves that power out and says so in `notes`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+Series = tuple[NDArray[np.float64], NDArray[np.float64]]  # (time_s sorted, value), both [readings]
+
+
+@dataclass(frozen=True)
+class Readings:
+    """One drive as logged. Channels may be read at instants of their own; a missing value is simply not there."""
+
+    trip_id: str
+    series: Mapping[str, Series]  # our channel name -> its readings, in our units and signs
+    format: str
+    notes: tuple[str, ...] = ()  # what a user should know: units converted, duplicates dropped, which PID was chosen
+    hz: float | None = None  # set only by a table that already is on the grid
+    segment: NDArray[np.int32] | None = None  # with hz: the segment number of every row of that table
+    truth: pl.DataFrame | None = None  # time_s and the columns true_* of a simulated table
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """What the user may tell a reader about a log."""
+
+    aliases: Mapping[str, Sequence[str]] = field(default_factory=dict)  # our channel -> further names it has in logs
+    map: Mapping[str, Any] | None = None  # a parsed map.toml: their column -> our channel, unit, sign
+    dbc: Path | None = None  # describes the frames in an MF4 bus log

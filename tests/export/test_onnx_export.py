@@ -1,0 +1,174 @@
+"""The exported graph in ONNX Runtime against the tick engine, which is tested against the network itself."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import evband
+import evband.cli
+from evband.bands.quantile_sets import LEVELS, QuantileSet
+from evband.errors import SettingsError
+from evband.export.onnx import ensemble_graph, export_onnx, mean_weights, quantile_weights
+from evband.network.tick import Engine
+
+onnxruntime = pytest.importorskip("onnxruntime")
+onnx = pytest.importorskip("onnx")
+
+TARGET = {"y_mean": 4.0, "y_std": 15.0}
+
+
+def make_params(members: int, layers: int, features: int, hidden: int, road: int, outputs: int, seed: int) -> Any:
+    g = np.random.default_rng(seed)
+    shapes: dict[str, tuple[int, ...]] = {"head_w": (outputs, hidden), "head_b": (outputs,), "nu_raw": ()}
+    for k in range(layers):
+        shapes[f"w_ih.{k}"] = (4 * hidden, hidden if k else features)
+        shapes[f"w_hh.{k}"] = (4 * hidden, hidden)
+        shapes[f"bias.{k}"] = (4 * hidden,)
+    if road:
+        shapes["road_w"] = (road,)
+    return {
+        name: (g.standard_normal((members, *shape)) / np.sqrt(shape[-1] if shape else 1.0)).astype(np.float32)
+        for name, shape in shapes.items()
+    }
+
+
+class Session:
+    """An exported graph with the state that its caller carries."""
+
+    def __init__(self, graph: Any, vehicles: int) -> None:
+        self.session = onnxruntime.InferenceSession(graph.SerializeToString(), providers=["CPUExecutionProvider"])
+        shape = next(i.shape for i in self.session.get_inputs() if i.name == "h")
+        self.state = {name: np.zeros((shape[0], shape[1], vehicles, shape[3]), np.float32) for name in ("h", "c")}
+        self.names = [output.name for output in self.session.get_outputs()]
+
+    def tick(self, **inputs: np.ndarray) -> dict[str, np.ndarray]:
+        out = dict(zip(self.names, self.session.run(None, {**inputs, **self.state}), strict=True))
+        self.state = {"h": out["h_next"], "c": out["c_next"]}
+        return out
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    members=st.integers(1, 6),
+    layers=st.integers(1, 4),
+    features=st.integers(1, 7),
+    hidden=st.sampled_from([8, 16, 31, 32]),
+    road=st.integers(0, 5),
+    head=st.sampled_from(["t", "gaussian", "quantile"]),
+    stretch=st.floats(0.5, 2.0),
+    standing=st.sampled_from([None, 0.3]),
+    vehicles=st.integers(1, 5),
+    seed=st.integers(0, 10_000),
+)
+def test_the_graph_ticks_like_the_engine(
+    members: int,
+    layers: int,
+    features: int,
+    hidden: int,
+    road: int,
+    head: str,
+    stretch: float,
+    standing: float | None,
+    vehicles: int,
+    seed: int,
+) -> None:
+    params = make_params(members, layers, features, hidden, road, 19 if head == "quantile" else 2, seed)
+    how = {"head": head, "stretch": stretch, "standing": standing and (features - 1, 0.0, standing), **TARGET}
+    engine = Engine(params, vehicles=vehicles, **how)
+    session = Session(ensemble_graph(params, **how), vehicles)
+    g = np.random.default_rng(seed)
+    for _ in range(4):
+        x, r = (g.standard_normal((vehicles, width)).astype(np.float32) for width in (features, road))
+        bands = engine.tick_many(x, r)
+        out = session.tick(x=x, **({"r": r} if road else {}))
+        for name, column in (("mean_kw", 0), ("aleatoric_kw", 3), ("epistemic_kw", 4)):
+            np.testing.assert_allclose(out[name], bands[:, column], atol=1e-4, rtol=1e-5)
+        if head == "quantile":
+            np.testing.assert_allclose(out["quantiles_kw"][:, [0, -1]], bands[:, 1:3], atol=1e-4, rtol=1e-5)
+        else:
+            centre, k = bands[:, :1], np.where(x[:, -1:] < 0, standing or stretch, stretch)
+            np.testing.assert_allclose(
+                out["location_kw"].T, centre + k * (engine.location - centre), atol=1e-4, rtol=1e-5
+            )
+            np.testing.assert_allclose(out["scale_kw"].T, k * engine.scale, atol=1e-4, rtol=1e-5)
+    for v in range(vehicles):
+        for state, expected in zip(("h", "c"), engine.state(v), strict=True):
+            np.testing.assert_allclose(session.state[state][:, :, v], expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("levels", [LEVELS, np.array([0.1, 0.5, 0.9])])
+def test_weights_of_quantiles_are_those_of_the_quantile_set(levels: np.ndarray) -> None:
+    q = np.sort(np.random.default_rng(0).standard_normal((len(levels), 6)), axis=0)
+    expected = QuantileSet(q[None], levels)
+    np.testing.assert_allclose(mean_weights(levels) @ q, expected.mean, atol=1e-12)
+    for p in (0.01, 0.05, 0.33, 0.5, 0.95, 0.999):
+        np.testing.assert_allclose(quantile_weights(levels, p) @ q, expected.quantile(p), atol=1e-12)
+
+
+def test_the_published_three_quantiles() -> None:
+    params, levels = make_params(3, 1, 2, 8, 2, 3, 0), (0.1, 0.5, 0.9)
+    engine = Engine(params, head="quantile", levels=levels, level=0.8, **TARGET)
+    session = Session(ensemble_graph(params, head="quantile", levels=levels, **TARGET), 1)
+    x, r = np.ones((1, 2), np.float32), np.ones((1, 2), np.float32)
+    band, out = engine.tick(x[0], r[0]), session.tick(x=x, r=r)
+    np.testing.assert_allclose(out["quantiles_kw"][0, [0, 2]], band[1:3], atol=1e-4)
+    np.testing.assert_allclose([out["mean_kw"][0], out["aleatoric_kw"][0]], band[[0, 3]], atol=1e-4)
+
+
+def test_the_file_says_what_it_needs(tmp_path: Path) -> None:
+    params = make_params(2, 1, 3, 8, 1, 2, 0)
+    names = ["speed_kmh", "acceleration_ms2", "motor_torque_nm"]
+    export_onnx(tmp_path / "car.onnx", ensemble_graph(params, metadata={"input_names": names}, **TARGET))
+    session = onnxruntime.InferenceSession(tmp_path / "car.onnx", providers=["CPUExecutionProvider"])
+    facts = {key: json.loads(value) for key, value in session.get_modelmeta().custom_metadata_map.items()}
+    assert facts["input_names"] == names
+    assert facts["y_std"] == 15.0
+    assert len(facts["nu"]) == 2
+    assert {i.name: i.shape for i in session.get_inputs()}["x"] == ["vehicles", 3]
+
+
+def test_without_onnx_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    with pytest.raises(SettingsError, match=r"evband\[onnx\]"):
+        ensemble_graph(make_params(1, 1, 1, 8, 0, 2, 0))
+
+
+def logged(seed: int, rows: int = 120) -> pl.DataFrame:
+    g = np.random.default_rng(seed)
+    speed = np.clip(50 + np.cumsum(g.standard_normal(rows)), 0, 130)
+    columns = {"trip_id": [str(seed)] * rows, "time_s": np.arange(rows, dtype=float), "speed_kmh": speed}
+    return pl.DataFrame({**columns, "power_kw": 0.1 * speed + 5 * np.gradient(speed) + g.standard_normal(rows)})
+
+
+def test_the_command_exports_what_predict_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    model = evband.PowerModel(members=3, epochs=1, hidden=8, calibrate=False, device="cpu")
+    model.fit(pl.concat([logged(0), logged(1)])).save(tmp_path / "car.evband")
+    monkeypatch.setattr(
+        "sys.argv", ["evband", "export", str(tmp_path / "car.evband"), "-o", str(tmp_path / "car.onnx")]
+    )
+    with pytest.raises(SystemExit) as done:
+        evband.cli.main()
+    assert not done.value.code
+    assert "3 members" in capsys.readouterr().out
+    graph = onnx.load(tmp_path / "car.onnx")
+    facts = {entry.key: json.loads(entry.value) for entry in graph.metadata_props}
+    assert facts["input_names"] == list(model.feature_map_.input_names)
+    assert len(facts["road_shift"]) == len(facts["road_names"]) == len(model.feature_map_.road_names)
+    trips = evband.Trips.from_frame(logged(2)).on_grid(facts["hz"])
+    rows, bands, session = model.feature_map_.transform(trips[0]), model.predict(trips), Session(graph, 1)
+    out = [session.tick(x=rows.x[t : t + 1], r=rows.r[t : t + 1]) for t in range(len(rows))]
+    for name, expected in (
+        ("mean_kw", bands.mean),
+        ("aleatoric_kw", bands.aleatoric),
+        ("epistemic_kw", bands.epistemic),
+    ):
+        np.testing.assert_allclose([row[name][0] for row in out], expected, atol=1e-4)
