@@ -36,7 +36,7 @@ lint: $(VENV)/.lint
 	$(BIN)/mypy
 
 bench: $(VENV)/.test
-	$(BIN)/python benchmarks/bench.py
+	$(BIN)/python -m benchmarks.speed.bench
 
 docs: $(VENV)/.test
 	$(BIN)/python docs/tables.py

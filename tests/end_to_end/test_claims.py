@@ -52,7 +52,7 @@ def test_calibrated_bands_cover_what_they_say():
 
 
 def test_aleatoric_deviation_tracks_noise_that_grows_with_speed():
-    """Small twin of benchmarks/simulated_noise.py."""
+    """Small twin of benchmarks/simulated/noise.py."""
 
     def noisy(count, seed):
         from evband.trips import Trip, Trips

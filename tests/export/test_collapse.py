@@ -1,4 +1,4 @@
-"""One network for the ensemble: what it keeps, and what averaging loses. Full-size figures: benchmarks/collapse.py."""
+"""One network for the ensemble: what it keeps, and what averaging loses. Full-size figures: benchmarks/measured/collapse.py."""
 
 import numpy as np
 import pytest

@@ -28,7 +28,7 @@ class OnlineCalibration:
     Defaults from summer trips of a BMW i3 alone, each predicted by members that never saw it: interval score 2.08 at gamma 0.05,
     1.80 at 0.2, 1.77 at 0.4, where a single miss widens a band by 43 %. A faster offset scores better still (1.63 at 15 s), but
     it guesses the next second from the last ones and no longer a bias. Carrying what was learned into the next trip, instead of
-    `reset`, changes 1 %. On the way from summer into winter: benchmarks/season.py.
+    `reset`, changes 1 %. On the way from summer into winter: benchmarks/measured/season.py.
     """
 
     def __init__(

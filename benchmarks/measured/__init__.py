@@ -1,0 +1,1 @@
+"""On measured logs: every trip held out once."""

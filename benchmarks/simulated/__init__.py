@@ -1,0 +1,1 @@
+"""On simulated vehicles, whose truth is known."""

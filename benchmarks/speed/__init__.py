@@ -1,0 +1,1 @@
+"""How fast: training, prediction, starting, reading, memory."""

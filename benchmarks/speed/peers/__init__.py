@@ -1,0 +1,1 @@
+"""Other frameworks, each a process of its own."""
