@@ -25,3 +25,7 @@ class SettingsError(EvbandError):
 
 class ArtifactError(EvbandError):
     """A .evband file that is corrupt, truncated, hostile or of another version."""
+
+
+class VehicleError(EvbandError):
+    """A data sheet that cannot be, or a vehicle that nobody knows by that name."""

@@ -1,0 +1,132 @@
+"""The catalogue, and how a vehicle is found in it by a name as people write it."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import tomllib
+from collections.abc import Sequence
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from evband.errors import VehicleError
+from evband.vehicles.sheet import Sheet
+
+LARGEST_BYTES = 5_000_000
+
+
+@cache
+def catalogue() -> tuple[Sheet, ...]:
+    """The sheets that ship with the package, in the order of the file."""
+    text = files("evband.vehicles").joinpath("catalogue.toml").read_text("utf-8")
+    return _sheets(tomllib.loads(text), "catalogue.toml", ())
+
+
+def read_sheets(path: str | Path) -> tuple[Sheet, ...]:
+    """The sheets of a user's TOML file: one at its top level, or several as `[[vehicle]]`.
+
+    With `base = "name"` a sheet starts from that vehicle of the catalogue, and needs only what differs.
+    """
+    path = Path(path)
+    try:
+        if path.stat().st_size > LARGEST_BYTES:
+            raise VehicleError(f"{path}: it is larger than {LARGEST_BYTES // 1_000_000} MB, too large for data sheets.")
+        data = tomllib.loads(path.read_text("utf-8"))
+    except OSError as problem:
+        raise VehicleError(f"{path}: the data sheet cannot be read ({problem.strerror}); check the path.") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as problem:
+        raise VehicleError(f"{path}: this is not TOML ({str(problem) or 'nested too deeply'}); correct it.") from None
+    return _sheets(data, str(path), catalogue())
+
+
+def find(name: str, own: Sequence[Sheet] = ()) -> Sheet:
+    """The one vehicle of that name, among `own` sheets and the catalogue.
+
+    An exact name (case, blanks and signs aside) wins, then the only vehicle that has all words of it; several of these are
+    an error that lists them, none is an error with the nearest names.
+    """
+    found = search(name, own)
+    if len(found) == 1:
+        return found[0]
+    if found:
+        listed = "; ".join(_titled(sheet) for sheet in found[:12]) + (" ..." if len(found) > 12 else "")
+        raise VehicleError(f"{name!r} is {len(found)} vehicles: {listed}; write which one.")
+    near = nearest(name, own)
+    raise VehicleError(
+        f"There is no vehicle {name!r} in the catalogue; the nearest are {', '.join(near)}; write one of them, "
+        f"or give a data sheet of your own (sheet.toml)."
+    )
+
+
+def search(name: str, own: Sequence[Sheet] = ()) -> tuple[Sheet, ...]:
+    """Every vehicle of exactly that name, else those that have all its words (each the beginning of a word of theirs)."""
+    words = _words(name)
+    sheets = _all(own)
+    if not words:
+        return ()
+    exact = [sheet for sheet in sheets if words in (_words(sheet.name), _words(_titled(sheet)))]
+    if exact:
+        return tuple(exact[:1])  # a user's own sheet stands before the catalogue's of the same name
+    return tuple(sheet for sheet in sheets if _has(words, _words(_titled(sheet))))
+
+
+def nearest(name: str, own: Sequence[Sheet] = (), most: int = 5) -> list[str]:
+    """Names that look most like this one."""
+    names = {" ".join(_words(sheet.name)): sheet.name for sheet in _all(own)}
+    wanted = " ".join(_words(name[:200]))
+    score = {key: difflib.SequenceMatcher(None, wanted, key).ratio() for key in names}
+    return [names[key] for key in sorted(score, key=lambda key: (-score[key], key))[:most]]
+
+
+def _sheets(data: dict[str, Any], where: str, bases: Sequence[Sheet]) -> tuple[Sheet, ...]:
+    listed = data.get("vehicle", [data])
+    if not isinstance(listed, list) or not all(isinstance(one, dict) for one in listed):
+        raise VehicleError(f"{where}: write each vehicle as a table [[vehicle]].")
+    if "vehicle" in data and len(data) > 1:
+        other = next(key for key in data if key != "vehicle")
+        raise VehicleError(f"{where}: {other} stands beside [[vehicle]]; put it into one of them.")
+    return tuple(_sheet(one, f"{where}, vehicle {i + 1}" if len(listed) > 1 else where, bases) for i, one in enumerate(listed))  # fmt: skip
+
+
+def _sheet(data: dict[str, Any], where: str, bases: Sequence[Sheet]) -> Sheet:
+    base = data.get("base")
+    if base is None:
+        return Sheet.from_dict(data, where)
+    if not isinstance(base, str):
+        raise VehicleError(f"{where}: base is {base!r}; write the name of a vehicle of the catalogue.")
+    own = {key: value for key, value in data.items() if key != "base"}
+    start = find(base, bases).to_dict()
+    if "cda_m2" in own or {"cd", "area_m2"} & set(own):
+        start.pop("cda_m2", None)
+    if "cda_m2" in own:
+        start = {key: value for key, value in start.items() if key not in ("cd", "area_m2")}
+    return Sheet.from_dict({**start, **own}, where)
+
+
+def _all(own: Sequence[Sheet]) -> tuple[Sheet, ...]:
+    return (*own, *catalogue())
+
+
+def _titled(sheet: Sheet) -> str:
+    return f"{sheet.name} ({sheet.years})" if sheet.years else sheet.name
+
+
+def _words(name: str) -> tuple[str, ...]:
+    """Lower-case words of letters and digits: 'e-208' is e, 208 as 'e208' is; accents are dropped."""
+    plain = name.lower().translate(str.maketrans("éèëöüäåšč", "eeeouaasc"))
+    return tuple(re.findall(r"[a-z]+|\d+", plain))
+
+
+def _has(words: tuple[str, ...], of: tuple[str, ...]) -> bool:
+    """Each word begins a word of the other, numbers whole, every word used once."""
+    left = list(of)
+    for word in words:
+        same = next((x for x in left if x == word), None) or next(
+            (x for x in left if not word.isdigit() and len(word) > 1 and x.startswith(word)), None
+        )
+        if same is None:
+            return False
+        left.remove(same)
+    return True
