@@ -39,7 +39,7 @@ bench: $(VENV)/.test
 	$(BIN)/python -m benchmarks.speed.bench
 
 docs: $(VENV)/.test
-	$(BIN)/python docs/tables.py
+	$(BIN)/python -m tools.docs.tables
 
 clean:
 	rm -rf $(VENV) demo

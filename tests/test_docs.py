@@ -1,8 +1,6 @@
 """README and docs say what the result files say, link to what exists, and show code that runs."""
 
-import importlib.util
 import re
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -11,34 +9,19 @@ import pytest
 
 from evband.cli import app
 from tiny_car import drives
+from tools.docs import measured, tables
 
 ROOT = Path(__file__).resolve().parent.parent
 
 
-@pytest.fixture(scope="module")
-def tables():
-    sys.path.insert(0, str(ROOT / "docs"))
-    spec = importlib.util.spec_from_file_location("evband_docs_tables", ROOT / "docs" / "tables.py")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    yield module
-    sys.path.remove(str(ROOT / "docs"))
-
-
-@pytest.fixture(scope="module")
-def measured(tables):
-    return sys.modules["measured"]
-
-
-def test_tables_are_those_of_the_result_files(tables):
+def test_tables_are_those_of_the_result_files():
     made = tables.tables()
     for page in tables.pages():
         text = page.read_text()
         assert tables.filled(text, made) == text, f"{page.name} differs from benchmarks/results: run make docs"
 
 
-def test_every_mark_has_a_table(tables):
+def test_every_mark_has_a_table():
     names = {m.group(3) for page in tables.pages() for m in tables.MARK.finditer(page.read_text())}
     assert names <= set(tables.tables())
     assert {"comparison", "every_model", "table1", "table2", "table3", "literal", "priors"} <= names
@@ -85,7 +68,7 @@ def sums(model, crps, trips=12, n=100, rows=None):
     )  # fmt: skip
 
 
-def test_comparison_marks_the_best_and_what_ties_with_it(tables):
+def test_comparison_marks_the_best_and_what_ties_with_it():
     noisy = sums("t-dropout", 1.0).with_columns(crps=pl.Series(100 * (1.001 + np.tile([0.05, -0.05], 6))))
     folds = pl.concat([sums("t-anchor", 1.0), noisy])
     rivals = pl.concat([sums("residual-boosting", 1.2, rows="after_warmup"), sums("ngboost", 0.5, n=90, rows="all")])
@@ -102,7 +85,7 @@ def test_comparison_marks_the_best_and_what_ties_with_it(tables):
     assert "| 2.00 | 1.50 |" in full
 
 
-def test_difference_is_the_trip_paired_one(measured):
+def test_difference_is_the_trip_paired_one():
     from evband.scores import mean_interval
 
     rng = np.random.default_rng(1)
@@ -114,7 +97,7 @@ def test_difference_is_the_trip_paired_one(measured):
     assert (low, high) == pytest.approx(expected)
 
 
-def test_runs_with_other_seeds_are_averaged_trip_by_trip_and_shown_one_by_one(tables, measured):
+def test_runs_with_other_seeds_are_averaged_trip_by_trip_and_shown_one_by_one():
     runs = [sums("t-anchor", 1.0), sums("t-ensemble", 1.1), *(
         sums(model, crps).with_columns(seed=pl.lit(1)) for model, crps in (("t-anchor", 1.2), ("t-ensemble", 1.1))
     )]  # fmt: skip
@@ -130,7 +113,7 @@ def test_runs_with_other_seeds_are_averaged_trip_by_trip_and_shown_one_by_one(ta
     assert "-0.100" in line
 
 
-def test_without_results_the_tables_say_so(tables):
+def test_without_results_the_tables_say_so():
     assert tables.comparison(tables.measured(None, None)) == tables.PENDING
     assert tables.literal(None) == tables.PENDING
 
@@ -147,7 +130,7 @@ def fits(method, factor=1.0, prior="flat 0.1"):
     ]
 
 
-def test_claims_are_told_from_the_fits(tables):
+def test_claims_are_told_from_the_fits():
     sims = pl.DataFrame([*fits("t-anchor"), *fits("t-dropout", 1.25), *fits("quantile-anchor", 0.5)])
     assert tables.claim_accuracy(sims) == "RMSE 3.00 ± 0.00 kW, R2 0.92 ± 0.00 over 2 simulated vehicles"
     assert "holds 0.90 in 2 of 2 vehicles; the honest interval is 5.0 times" in tables.claim_coverage(sims)
@@ -162,13 +145,13 @@ def test_claims_are_told_from_the_fits(tables):
     assert tables.claim_measured(trips, "ngboost") == tables.PENDING
 
 
-def test_an_unfinished_file_leaves_dashes(tables):
+def test_an_unfinished_file_leaves_dashes():
     sims = pl.DataFrame(fits("t-anchor")[:1])
     line = next(row for row in tables.priors(sims).splitlines() if "Sedan 1" in row)
     assert line == "| Sedan 1 | - | 0.92 / 3.00 / 1.50 / 0.89 | - |"
 
 
-def test_quantile_methods_are_scored_on_equal_terms(tables, measured):
+def test_quantile_methods_are_scored_on_equal_terms():
     folds = pl.concat(
         [sums("t-anchor", 1.0), sums("quantile-anchor", 1.04).with_columns(log_score=pl.lit(None, pl.Float64))]
     )
@@ -181,7 +164,7 @@ def test_quantile_methods_are_scored_on_equal_terms(tables, measured):
     assert ours[0] == ours[1]
 
 
-def test_who_is_ahead_is_said(tables):
+def test_who_is_ahead_is_said():
     better = sums("t-dropout", 0.9).with_columns(sse=pl.Series([3.24 * 100] * 12))
     trips = tables.measured(pl.concat([sums("t-anchor", 1.0), better]), None)
     assert tables.ahead(trips).startswith(
@@ -190,7 +173,7 @@ def test_who_is_ahead_is_said(tables):
     assert "(-10.0 %); MAE: none" in tables.ahead(trips)
 
 
-def test_each_step_of_the_search_is_told_against_the_best_before_it(tables):
+def test_each_step_of_the_search_is_told_against_the_best_before_it():
     tried = [
         (0.5, 0.5, 0.1, 1.0),
         (0.0, 0.5, 0.1, 0.9),

@@ -31,10 +31,11 @@ def main() -> None:
         for fold in range(5):
             model = evband.load(given.models / f"{task.name}_{fold}.evband")
             bands = model.predict(split(task, given.data, fold)[1])
-            bands = bands.rows(np.flatnonzero(np.isfinite(bands.power_kw) & ~bands.warmup))
+            bands = bands.rows(np.flatnonzero(np.isfinite(np.asarray(bands.power_kw)) & ~bands.warmup))
+            y = np.asarray(bands.power_kw)
             loss = np.zeros(len(bands))
             for p in LEVELS:
-                error = bands.power_kw - bands.quantile(float(p))
+                error = y - bands.quantile(float(p))
                 loss += 2 * np.maximum(p * error, (p - 1) * error) / len(LEVELS)
             frame = pl.DataFrame({"task": task.name, "trip_id": bands.trip_id.astype(str), "crps19": loss})
             rows.append(

@@ -18,7 +18,7 @@ import sys
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import polars as pl
@@ -32,8 +32,8 @@ from evband.energy.ahead import long_enough
 from evband.preparing import prepare
 from evband.rivals import LeastSquares
 from evband.rivals.base import make_rows
-from evband.rivals.least_squares import solve_ridge
 from evband.rivals.rows import inner_folds
+from evband.rivals.student import solve_ridge
 from evband.trips import Trips
 from evband.trips.grid import MAX_GAP_S
 from evband.trips.power import PowerCurve
@@ -53,8 +53,8 @@ class Item:
     what: str
     trip_id: str
     truth: float
-    low: tuple[float, float, float]  # of the 50, 80 and 90 % band
-    high: tuple[float, float, float]
+    low: tuple[float, ...]  # of the 50, 80 and 90 % band
+    high: tuple[float, ...]
     used: float  # the stretch's measured energy or distance, to relate widths to
 
 
@@ -64,7 +64,7 @@ def stretches(drive: Drive, seed: int) -> list[tuple[str, slice]]:
     distance = drive.distance_km
     found = [("trip", slice(0, len(drive)))]
     for length in LENGTHS_KM:
-        starts = rng.uniform(0, distance[-1] - length, DRAWS) if distance[-1] >= length else []
+        starts: list[float] = rng.uniform(0, distance[-1] - length, DRAWS).tolist() if distance[-1] >= length else []
         found += [(f"{length:g} km", drive.between_km(s, s + length)) for s in starts]
     return found
 
@@ -247,7 +247,7 @@ class Outcome:
     def share_at_90(self, weight: np.ndarray) -> float:
         """The mean width as a share of what was used, once all bands are stretched alike so that 90 % hold."""
         order = np.argsort(self.needed)
-        at = np.searchsorted(np.cumsum(weight[order]) / weight.sum(), 0.9)
+        at = int(np.searchsorted(np.cumsum(weight[order]) / weight.sum(), 0.9))
         return self.share(weight) * float(self.needed[order][min(at, len(order) - 1)])
 
     def summary(self) -> dict[str, float]:
@@ -272,9 +272,9 @@ def evband_is(ours: Outcome, theirs: Outcome, draws: int = 1000) -> dict[str, fl
 
 
 def table(items: list[Item]) -> pl.DataFrame:
-    groups = {name: (name,) for name in dict.fromkeys(i.task for i in items)}
+    groups: dict[str, tuple[str, ...]] = {name: (name,) for name in dict.fromkeys(i.task for i in items)}
     groups |= {name: tasks for name, tasks in POOLED.items() if set(tasks) <= set(groups)}
-    rows = []
+    rows: list[dict[str, Any]] = []
     for name, tasks in groups.items():
         for what in dict.fromkeys(i.what for i in items):
             ours = None
@@ -284,7 +284,7 @@ def table(items: list[Item]) -> pl.DataFrame:
                     outcome = Outcome.of(chosen)
                     ours = outcome if contender == "evband" else ours
                     beside = evband_is(ours, outcome) if ours is not None else {}
-                    rows.append({"task": name, "contender": contender, "what": what} | outcome.summary() | beside)
+                    rows.append({"task": name, "contender": contender, "what": what, **outcome.summary(), **beside})
     return pl.DataFrame(rows)
 
 

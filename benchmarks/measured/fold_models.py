@@ -30,6 +30,7 @@ def prepare(data: Path, out: Path) -> None:
         signals = [features._signals(trip) for trip in trips]
         np.savez_compressed(
             out / f"{task.name}.npz",
+            allow_pickle=False,
             **{f"signal.{k}": np.concatenate([s[k] for s in signals]) for k in signals[0]},
             y=np.concatenate([_power(trip) for trip in trips]),
             start=np.concatenate([_starts(trip) for trip in trips]),

@@ -108,7 +108,7 @@ def bands_of(fold: Fold, settings: Settings, theta: torch.Tensor, rows: np.ndarr
     members = distribution(said, arch.levels, features.y_mean, features.y_std)
     return Bands(
         trip_id=a["trip"][rows].astype(str), time_s=index / settings.hz, members=members, warmup=since < WARMUP_S,
-        outside=which.any(1), power_kw=a["y"][rows], speed_kmh=fold.signals["speed_kmh"][rows],
+        outside=np.any(which, axis=1), power_kw=a["y"][rows], speed_kmh=fold.signals["speed_kmh"][rows],
         acceleration_ms2=fold.signals["acceleration_ms2"][rows], hz=settings.hz,
     )  # fmt: skip
 
@@ -143,7 +143,7 @@ def trip_rows(bands: Bands) -> Iterator[dict[str, Any]]:
     """Sums over the scored rows of each trip, so that any two models can be compared trip by trip."""
     assert bands.power_kw is not None
     bands = bands.rows(np.isfinite(bands.power_kw) & ~bands.warmup)
-    y = bands.power_kw
+    y = np.asarray(bands.power_kw)
     lower, upper = bands.interval(0.9)
     columns = {
         "sse": (bands.mean - y) ** 2, "sae": np.abs(bands.mean - y), "crps": bands.crps(y), "log_score": -bands.logpdf(y),
@@ -182,7 +182,10 @@ def work(item: Item) -> str:
     began = time.time()
     torch.set_num_threads(2)
     fold = load_fold(name, number, **chosen)
-    half = lambda t: t.half().float().to(device)  # noqa: E731
+
+    def half(t: torch.Tensor) -> torch.Tensor:
+        return t.half().float().to(device)
+
     earlier = Path(out) / BEFORE / f"{target.name}.json"
     before = json.loads(earlier.read_text()) if earlier.exists() else {}
 

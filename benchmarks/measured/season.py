@@ -49,7 +49,7 @@ def seasons(data: Path) -> tuple[Trips, Trips]:
 def streamed(bands: Bands, settings: dict[str, float], carry: bool) -> tuple[Array, Array, Array]:
     """Mean, lower and upper end of every row, each corrected before its own power was seen."""
     assert bands.power_kw is not None
-    online = OnlineCalibration(LEVEL, **settings)  # type: ignore[arg-type]
+    online = OnlineCalibration(LEVEL, **settings)
     lower, upper = bands.interval(LEVEL)
     rows, last = [], None
     for trip, mean, low, high, power in zip(bands.trip_id, bands.mean, lower, upper, bands.power_kw, strict=True):
@@ -116,7 +116,7 @@ def table(models: dict[str, Bands]) -> list[Row]:
             state = {"state": "-" if way == "none" else "carried" if carry else "each trip"}
             paired = {"interval_score_less": f"{less:+.3f}", "less_low": f"{low:+.3f}", "less_high": f"{high:+.3f}"}
             if carry or way != "none":
-                rows.append({"season": "winter", "model": model, "online": way} | state | row | paired)
+                rows.append({"season": "winter", "model": model, "online": way, **state, **row, **paired})
     return rows
 
 
@@ -152,7 +152,7 @@ def main() -> None:
     assert own is not None
     row, _ = scores(own, (own.mean, *own.interval(LEVEL)))
     nothing = dict.fromkeys(("interval_score_less", "less_low", "less_high"), "")
-    rows.append({"season": "summer", "model": "evband", "online": "none", "state": "-"} | row | nothing)
+    rows.append({"season": "summer", "model": "evband", "online": "none", "state": "-", **row, **nothing})
     show("summer to winter", rows)
     note = (
         f"BMW i3 with torque, 1 Hz: {len(summer)} summer trips to fit, {len(winter)} winter trips to stream; "

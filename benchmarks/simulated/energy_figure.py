@@ -45,7 +45,7 @@ def main() -> None:
             alone = [1.645 * row * np.sqrt(n) / 3600 for n in LENGTHS_S]
             inside["independent seconds"].append([m <= w for m, w in zip(miss, alone, strict=True)])
             within = [1.645 * np.sqrt(errors.of_mean(n) - errors.trip_effect) * h for n, h in zip(LENGTHS_S, hours, strict=True)]  # fmt: skip
-            inside["no trip effect"].append([m <= w for m, w in zip(miss, within, strict=True)])
+            inside["no trip effect"].append([bool(m <= w) for m, w in zip(miss, within, strict=True)])
     figure = Figure(figsize=(6.5, 3.6), layout="constrained")
     axes = figure.add_subplot()
     for name, rows in inside.items():

@@ -139,16 +139,11 @@ def targets(out: Path) -> list[Row]:
         what: str, found: list[float], unit: str, required: float | None, goal: float | None = None, most: bool = False
     ) -> None:
         for value in found:
-            better = (lambda a, b: a <= b) if most else (lambda a, b: a >= b)
-            met = (
-                ""
-                if required is None
-                else "goal"
-                if goal and better(value, goal)
-                else "yes"
-                if better(value, required)
-                else "no"
-            )
+            sign = -1 if most else 1
+            kept = [
+                name for name, bound in (("goal", goal), ("yes", required)) if bound and sign * (value - bound) >= 0
+            ]
+            met = "" if required is None else kept[0] if kept else "no"
             rows.append({"figure": what, "measured": f"{value:.3g}", "unit": unit, "required": required or "", "goal": goal or "", "met": met})  # fmt: skip
 
     steps = {row["contender"]: row for row in read(out / "training_step.csv")}

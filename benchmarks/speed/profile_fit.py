@@ -15,8 +15,9 @@ import numpy as np
 import torch
 
 import evband
+from benchmarks.common.results_file import show, write
 from benchmarks.speed import training_step
-from benchmarks.speed.bench import BOUND, show, write
+from benchmarks.speed.bench import BOUND
 from evband.preparing import prepare
 from evband.settings import resolve
 from evband.simulation.drives import simulated_log
@@ -38,7 +39,7 @@ def main() -> None:
     shape = training_step.Shape(settings.members, 4, 32, trainer.batch, trainer.window, job.data.x.shape[1])
     batch = trainer._batch
     assert batch is not None
-    parts = {
+    parts: dict[str, training_step.Step] = {
         "the whole step": trainer._step,
         "LSTM, forward and backward": training_step.ensemble(shape, *training_step.data(shape), "cpu"),
         "taking the windows' rows": lambda: gather(trainer.rows, batch, trainer.window),

@@ -42,7 +42,7 @@ def lines_of(table: pl.DataFrame, count: int) -> list[bytes]:
 
 def answers(model: Path, lines: list[bytes]) -> tuple[list[dict[str, object]], float]:
     """What a fresh process on one core answers, and the seconds from the first line to the last answer."""
-    command = ["taskset", "-c", "0", Path(sys.executable).with_name("evband"), "stream", model]
+    command: list[str | Path] = ["taskset", "-c", "0", Path(sys.executable).with_name("evband"), "stream", model]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin is not None
         assert process.stdout is not None

@@ -25,7 +25,7 @@ from evband.network.lstm import LayerWeights, ensemble_lstm
 
 OURS = "evband cpu kernel"
 NOTE = "quartiles over rounds, contenders in turns (the second of two steps counts); ours_is_faster_by = median of ratios within a round"
-Step = Callable[[], None]
+Step = Callable[[], object]
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ def python() -> Path:
     if not made.exists() or made.read_text() != wanted:
         print("making the peers' environment (Keras, TensorFlow, JAX) ...", file=sys.stderr, flush=True)
         subprocess.run([sys.executable, "-m", "venv", ENVIRONMENT], check=True)
-        pip = [ENVIRONMENT / "bin" / "pip", "install", "--quiet", "--disable-pip-version-check"]
+        pip: list[str | Path] = [ENVIRONMENT / "bin" / "pip", "install", "--quiet", "--disable-pip-version-check"]
         subprocess.run([*pip, "-r", HERE / "requirements.txt"], check=True)
         made.write_text(wanted)
     return ENVIRONMENT / "bin" / "python"
@@ -33,6 +33,7 @@ class Peer:
     def __init__(self, name: str, threads: int, interpreter: str | Path | None = None):
         """``interpreter``: by default that of the peers' environment."""
         self.name, self.version = name, ""
+        LOG.parent.mkdir(parents=True, exist_ok=True)
         self._process = subprocess.Popen(
             [interpreter or python(), "-m", "benchmarks.speed.peers.worker", name, str(threads)],
             cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=LOG.open("a"), text=True,

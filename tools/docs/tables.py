@@ -1,7 +1,7 @@
 """Fill the tables and numbers of README.md and docs/ from the committed result files.
 
-    python docs/tables.py            # rewrite what stands between the marks; `make docs`
-    python docs/tables.py --check    # status 1 if anything differs; tests/test_docs.py does the same
+    python -m tools.docs.tables            # rewrite what stands between the marks; `make docs`
+    python -m tools.docs.tables --check    # status 1 if anything differs; tests/test_docs.py does the same
 
 A mark is `<!-- table: NAME -->` or, inside a sentence, `<!-- value: NAME -->`, and ends with `<!-- end -->`.
 """
@@ -18,15 +18,15 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from beside import bench, bench_bound, energy, profile
-from compared import MODELS, TASKS, ahead, cells, claim_measured, comparison, diversity, every_model, seeds
-from measured import measured, over_seeds
-from shifts import averaged, distilled, epistemic, noise, season, stretches, trip_effect, tuning
-from written import PENDING, markdown, number
 
 from evband.rivals import NAMES as RIVALS
+from tools.docs.beside import bench, bench_bound, energy, profile
+from tools.docs.compared import MODELS, TASKS, ahead, cells, claim_measured, comparison, diversity, every_model, seeds
+from tools.docs.measured import measured, over_seeds
+from tools.docs.shifts import averaged, distilled, epistemic, noise, season, stretches, trip_effect, tuning
+from tools.docs.written import PENDING, markdown, number
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 RESULTS, PAPER = ROOT / "benchmarks" / "results", ROOT / "docs" / "paper"
 MARK = re.compile(r"(<!-- (table|value): ([\w.-]+) -->)(.*?)(<!-- end -->)", re.DOTALL)
 

@@ -6,8 +6,9 @@ from itertools import product
 
 import numpy as np
 import polars as pl
-from measured import by_model, difference, over_seeds, summary
-from written import PENDING, markdown, number
+
+from tools.docs.measured import by_model, difference, over_seeds, summary
+from tools.docs.written import PENDING, markdown, number
 
 Gap = tuple[float, float, float]  # a difference and the ends of its interval
 TASKS = {
@@ -116,7 +117,9 @@ def ahead(trips: pl.DataFrame) -> str:
             models = by_model(trips, task, tuple(MODELS))
             for model, part in models.items() if "t-anchor" in models else ():
                 if verdict(difference(part, models["t-anchor"], score)) == "better":
-                    ratio = (part[score].sum() / models["t-anchor"][score].sum()) ** (0.5 if score == "sse" else 1.0)
+                    ratio = (float(part[score].sum()) / float(models["t-anchor"][score].sum())) ** (
+                        0.5 if score == "sse" else 1.0
+                    )
                     found.append(f"{MODELS[model]} on {title} ({100 * (ratio - 1):+.1f} %)")
         said.append(f"{SCORES[score]}: {', '.join(found) or 'none'}")
     return "; ".join(said)
@@ -166,7 +169,7 @@ def claim_measured(trips: pl.DataFrame, other: str, score: str = "crps") -> str:
         models = by_model(trips, task, tuple(MODELS))
         if "t-anchor" in models and other in models:
             said.append(verdict(difference(models[other], models["t-anchor"], score)))
-            more.append(100 * (models[other][score].sum() / models["t-anchor"][score].sum() - 1))
+            more.append(100 * (float(models[other][score].sum()) / float(models["t-anchor"][score].sum()) - 1))
     if not any(said):
         return PENDING
     counts = [

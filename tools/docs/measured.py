@@ -63,7 +63,7 @@ def on_equal_terms(trips: pl.DataFrame, folds: pl.DataFrame, nineteen: pl.DataFr
         ours = first.filter(pl.col("task") == task)
         both = ours.join(nineteen.with_columns(pl.col("trip_id").cast(pl.String)), on=["task", "trip_id", "n"])
         if len(both) == len(ours) > 0:
-            factor[task] = float(both["crps"].sum() / both["crps19"].sum())
+            factor[task] = float(both["crps"].sum()) / float(both["crps19"].sum())
     ratio = pl.col("task").replace_strict(factor, default=1.0, return_dtype=pl.Float64)
     return trips.with_columns(
         crps=pl.when(pl.col("log_score").is_finite()).then(pl.col("crps")).otherwise(pl.col("crps") * ratio)
@@ -72,7 +72,7 @@ def on_equal_terms(trips: pl.DataFrame, folds: pl.DataFrame, nineteen: pl.DataFr
 
 def summary(trips: pl.DataFrame) -> dict[str, float]:
     """Scores of one model on one task from its trips' sums."""
-    n = trips["n"].sum()
+    n = int(trips["n"].sum())
     mean = {name: float(trips[name].fill_nan(None).sum()) / n for name in SUMS}
     density = trips["log_score"].is_finite().all()
     low, high = _interval(trips["covered"], trips["n"])
@@ -87,7 +87,7 @@ def difference(a: pl.DataFrame, b: pl.DataFrame, score: str = "crps") -> tuple[f
     """a - b of a mean score, with its trip-paired 95 % interval."""
     both = a.join(b, on="trip_id", suffix="_b")
     gap = both[score] - both[f"{score}_b"]
-    return float(gap.sum() / both["n"].sum()), *_interval(gap, both["n"])
+    return float(gap.sum()) / int(both["n"].sum()), *_interval(gap, both["n"])
 
 
 def _interval(sums: pl.Series, n: pl.Series) -> tuple[float, float]:

@@ -1,6 +1,6 @@
 """Draw docs/band.png: a stretch of a simulated drive with its band, from the demonstration's first vehicle.
 
-    python docs/make_band_picture.py
+    python -m tools.docs.make_band_picture
 
 The drive is simulated (nothing in it is measured), and the model never saw it.
 """
@@ -50,4 +50,4 @@ def draw(shown: Chapter, path: Path) -> None:
 
 
 if __name__ == "__main__":
-    draw(chapter(VEHICLES[0], lambda now: None), Path(__file__).with_name("band.png"))
+    draw(chapter(VEHICLES[0], lambda now: None), Path(__file__).parents[2] / "docs" / "band.png")

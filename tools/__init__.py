@@ -1,0 +1,1 @@
+"""What makes the repository itself: tables and pictures of the docs."""
