@@ -31,6 +31,7 @@ from evband.cli.range import range
 from evband.cli.simulate import simulate
 from evband.cli.stream import stream
 from evband.cli.study import study
+from evband.cli.vehicles import vehicles
 from evband.errors import EvbandError
 
 COMMANDS: tuple[Callable[..., Any], ...] = (
@@ -48,6 +49,7 @@ COMMANDS: tuple[Callable[..., Any], ...] = (
     collapse,
     export,
     info,
+    vehicles,
 )
 
 app = typer.Typer(

@@ -13,6 +13,7 @@ from typing import Any
 
 from evband.errors import VehicleError
 from evband.vehicles.sheet import Sheet
+from evband.vehicles.variants import any_of
 
 LARGEST_BYTES = 5_000_000
 
@@ -44,16 +45,24 @@ def read_sheets(path: str | Path) -> tuple[Sheet, ...]:
 def find(name: str, own: Sequence[Sheet] = ()) -> Sheet:
     """The one vehicle of that name, among `own` sheets and the catalogue.
 
-    An exact name (case, blanks and signs aside) wins, then the only vehicle that has all words of it; several of these are
-    an error that lists them, none is an error with the nearest names.
+    An exact name (case, blanks and signs aside) wins, then the only vehicle that has all words of it. Several of these are
+    variants of one model ("Tesla Model 3"), which give one wider sheet (see `evband.vehicles.variants`), or an error that
+    lists them; none is an error with the nearest names.
     """
     found = search(name, own)
     if len(found) == 1:
         return found[0]
     if found:
+        words = _words(name)
+        model = words[len(_words(found[0].make)) :] if words[:1] == _words(found[0].make)[:1] else words
+        if not "".join(words).isdigit() and model and all(_words(s.model)[: len(model)] == model for s in found):
+            one = any_of(found)
+            if one is not None:
+                return one
         listed = "; ".join(_titled(sheet) for sheet in found[:12]) + (" ..." if len(found) > 12 else "")
         raise VehicleError(f"{name!r} is {len(found)} vehicles: {listed}; write which one.")
     near = nearest(name, own)
+    name = name if len(name) <= 60 else name[:60] + "..."
     raise VehicleError(
         f"There is no vehicle {name!r} in the catalogue; the nearest are {', '.join(near)}; write one of them, "
         f"or give a data sheet of your own (sheet.toml)."
@@ -69,15 +78,24 @@ def search(name: str, own: Sequence[Sheet] = ()) -> tuple[Sheet, ...]:
     exact = [sheet for sheet in sheets if words in (_words(sheet.name), _words(_titled(sheet)))]
     if exact:
         return tuple(exact[:1])  # a user's own sheet stands before the catalogue's of the same name
-    return tuple(sheet for sheet in sheets if _has(words, _words(_titled(sheet))))
+    found = tuple(sheet for sheet in sheets if _has(words, _words(_titled(sheet))))
+    run = "".join(words)  # 'etron' for e-tron
+    return found or tuple(sheet for sheet in sheets if len(run) > 3 and run in "".join(_words(sheet.name)))
 
 
 def nearest(name: str, own: Sequence[Sheet] = (), most: int = 5) -> list[str]:
     """Names that look most like this one."""
     names = {" ".join(_words(sheet.name)): sheet.name for sheet in _all(own)}
-    wanted = " ".join(_words(name[:200]))
-    score = {key: difflib.SequenceMatcher(None, wanted, key).ratio() for key in names}
+    wanted = _words(name[:100])[:8]
+    score = {key: _likeness(wanted, key) for key in names}
     return [names[key] for key in sorted(score, key=lambda key: (-score[key], key))[:most]]
+
+
+def _likeness(wanted: tuple[str, ...], key: str) -> float:
+    """How well each word is met by some word of the other name, and a little of how alike the names are as a whole."""
+    ratio = difflib.SequenceMatcher
+    met = sum(max(ratio(None, word, other).ratio() for other in key.split()) for word in wanted)
+    return met / max(len(wanted), 1) + 0.2 * ratio(None, " ".join(wanted), key).ratio()
 
 
 def _sheets(data: dict[str, Any], where: str, bases: Sequence[Sheet]) -> tuple[Sheet, ...]:
