@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import torch
 
 from evband.card import AIR_DENSITY, card, degrees_of_freedom, effective_terms, on_the_floor
 from evband.errors import ArtifactError
@@ -16,8 +15,7 @@ def model(request):
     how = {**TINY, "epochs": 2, "hinges": request.param, "temperature": 1e4, "calibrate": False, "early_stop": False}
     fitted = PowerModel(**how).fit(drives(12, seconds=400))
     road = fitted.architecture_.slices["road_w"]
-    solution = torch.from_numpy(fitted.feature_map_.least_squares())
-    fitted.theta_[:, road] = solution.float() * torch.tensor([[0.99], [1.0], [1.01]])
+    fitted.theta_[:, road] = fitted.feature_map_.least_squares() * np.array([[0.99], [1.0], [1.01]])
     return fitted
 
 
@@ -53,8 +51,8 @@ def test_without_a_path_there_is_nothing_to_read():
 
 def test_nu_on_its_floor_is_counted(model):
     where = model.architecture_.slices["nu_raw"]
-    kept = model.theta_[:, where].clone()
-    model.theta_[:, where] = torch.tensor([[-9.0], [-9.0], [1.0]])
+    kept = model.theta_[:, where].copy()
+    model.theta_[:, where] = [[-9.0], [-9.0], [1.0]]
     assert on_the_floor(model) == 2
     assert degrees_of_freedom(model)[2] > 4
     model.theta_[:, where] = kept

@@ -168,7 +168,7 @@ def test_a_prior_from_another_car_is_where_a_new_one_starts(fitted):
     assert model.feature_map_.road_names == fitted.feature_map_.road_names
     np.testing.assert_array_equal(model.feature_map_.r_scale, fitted.feature_map_.r_scale)
     assert (model.feature_map_.high >= fitted.feature_map_.high).all()
-    assert float((model.theta_ - fitted.theta_).abs().mean()) < float(fitted.theta_.abs().mean())
+    assert np.abs(model.theta_ - fitted.theta_).mean() < np.abs(fitted.theta_).mean()
     test = drives(3, seconds=120, seed=3, power=lambda v, a: 0.5 + 0.15 * v + 0.0006 * v**3 + 2.4 * a * v)
 
     def error(m):

@@ -31,8 +31,8 @@ from evband.bands import Bands, StudentMixture
 from evband.bands.from_network import distribution
 from evband.calibration import fit_stretches
 from evband.features import FeatureMap
-from evband.network.anchors import BOOTSTRAP, DROPOUT, stream
 from evband.network.predict import predict
+from evband.network.streams import BOOTSTRAP, DROPOUT, stream
 from evband.settings import Settings, completed
 from evband.training.loop import Data, Trainer, run
 from evband.training.plan import Job, assign_folds, members_of, repeats, train

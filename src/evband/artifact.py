@@ -9,12 +9,13 @@ from __future__ import annotations
 import json
 import math
 import platform
+import sys
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
+from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as save_tensors
@@ -35,7 +36,7 @@ MOST_HEADER = 16 << 20
 def save(model: PowerModel, path: Path) -> None:
     """Write the model; an existing file is replaced only once the new one is whole."""
     weights = model.architecture_.unpack(model.theta_)
-    tensors = {name: np.ascontiguousarray(value.numpy().astype(np.float32)) for name, value in weights.items()}
+    tensors = {name: np.ascontiguousarray(value, np.float32) for name, value in weights.items()}
     meta = {
         "version": VERSION,
         "made_with": _versions(),
@@ -138,7 +139,7 @@ def _networks(saved: Any, settings: Settings) -> int:
     return saved
 
 
-def _weights(data: bytes, shapes: dict[str, tuple[int, ...]], networks: int) -> torch.Tensor:
+def _weights(data: bytes, shapes: dict[str, tuple[int, ...]], networks: int) -> NDArray[np.float32]:
     """``theta [networks, parameters]``, each block checked for name, type, shape and finite values."""
     tensors = load_tensors(data)
     if set(tensors) != set(shapes):
@@ -149,7 +150,7 @@ def _weights(data: bytes, shapes: dict[str, tuple[int, ...]], networks: int) -> 
         if tensor.dtype != np.float32 or tensor.shape != (networks, *shape) or not np.isfinite(tensor).all():
             raise ArtifactError(f"its weights {name} are damaged; fit it again")
         blocks.append(tensor.reshape(networks, -1))
-    return torch.from_numpy(np.concatenate(blocks, axis=1))
+    return np.concatenate(blocks, axis=1)
 
 
 def _positive(value: Any) -> float:
@@ -162,4 +163,6 @@ def _positive(value: Any) -> float:
 def _versions() -> dict[str, str]:
     import evband
 
-    return {"evband": evband.__version__, "torch": torch.__version__, "python": platform.python_version()}
+    torch = sys.modules.get("torch")  # whatever trained here was imported
+    trained = {} if torch is None else {"torch": torch.__version__}
+    return {"evband": evband.__version__, **trained, "python": platform.python_version()}

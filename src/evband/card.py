@@ -57,11 +57,10 @@ class Term:
 
 def degrees_of_freedom(model: PowerModel) -> Array | None:
     """nu of each member that speaks; None for heads without."""
-    from evband.network import heads
+    from evband.network.inference import degrees_of_freedom
 
     arch = model.architecture_
-    nu = heads.degrees_of_freedom(arch, arch.unpack(model.theta_[model._networks()]))
-    return None if nu is None else nu.double().numpy()
+    return degrees_of_freedom(arch, arch.unpack(model.theta_[model._networks()]))
 
 
 def on_the_floor(model: PowerModel) -> int:

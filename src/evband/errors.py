@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 
 class EvbandError(Exception):
     """Base of every error a user can cause; the command line prints it and exits with status 2."""
@@ -29,3 +31,17 @@ class ArtifactError(EvbandError):
 
 class VehicleError(EvbandError):
     """A data sheet that cannot be, or a vehicle that nobody knows by that name."""
+
+
+class MissingPackageError(EvbandError):
+    """A package that only some tasks need is not installed."""
+
+
+def require(package: str, extra: str, task: str) -> None:
+    """Raise unless `package` can be imported; `task` is what needs it, `extra` what to install."""
+    try:
+        import_module(package)
+    except ImportError:
+        raise MissingPackageError(
+            f'{task} needs {package}, which is not installed; install it with: pip install "evband[{extra}]"'
+        ) from None

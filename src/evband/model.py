@@ -8,30 +8,26 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from evband import settings as presets
-from evband.bands import Bands
-from evband.bands.from_network import distribution
-from evband.calibration import calibration_trips, fit_stretches, minimum_trips
-from evband.errors import SettingsError, TripsError
+from evband.errors import SettingsError, TripsError, require
 from evband.estimator import Estimator
 from evband.features import FeatureMap
-from evband.network.anchors import DROPOUT, stream
-from evband.network.heads import as_members
-from evband.network.predict import predict
-from evband.preparing import joined, outside_names, prepare, seconds_since
-from evband.training import plan as jobs
-from evband.training.loop import Progress
-from evband.training.plan import Job
-from evband.trips import Trip, Trips
+from evband.network.inference import as_members
+from evband.network.streams import DROPOUT, stream
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
+    from evband.bands import Bands
     from evband.energy import Energies, ErrorModel, Range
     from evband.settings import Settings
     from evband.streaming import Stream
     from evband.training.checkpoint import Checkpoint
+    from evband.training.loop import Progress
+    from evband.training.plan import Job
+    from evband.trips import Trips
 
 WARMUP_S = 30.0  # after a reset the state is still filling: predicted, flagged and scored apart
 CALIBRATION_LEVEL = 0.9
@@ -136,6 +132,10 @@ class PowerModel(Estimator):
         checkpoint: Checkpoint | None = None,
     ) -> Self:
         """Train on trips (Trips, or a pandas, polars or pyarrow frame in evband's channels), then calibrate."""
+        require("torch", "fit", "Fitting")
+        from evband.preparing import prepare
+        from evband.training import plan as jobs
+
         settings = self._resolve()
         device = jobs.resolve_device(self.device)
         trips = self._on_grid(trips, settings)
@@ -152,13 +152,15 @@ class PowerModel(Estimator):
         else:
             tuning = []
         self.feature_map_, job = prepare(trips, settings, features)
-        mean = self.prior.theta_ if isinstance(self.prior, PowerModel) else None
+        mean = self._prior_mean()
         theta, summary = jobs.train(job, settings, device, mean, progress, checkpoint)
-        return self.finish(trips, settings, job, theta, summary | {"tuning": tuning})
+        return self.finish(trips, settings, job, theta.cpu().numpy(), summary | {"tuning": tuning})
 
-    def finish(self, trips: Trips, settings: Settings, job: Job, theta: torch.Tensor, summary: dict[str, Any]) -> Self:
+    def finish(
+        self, trips: Trips, settings: Settings, job: Job, theta: NDArray[np.float32], summary: dict[str, Any]
+    ) -> Self:
         """Take trained weights (from here or from another machine), calibrate them, and be a fitted model."""
-        self.settings_, self.theta_ = settings, theta.cpu()
+        self.settings_, self.theta_ = settings, theta
         self.summary_ = summary | {
             "trips": len(trips),
             "rows": len(job.data.y),
@@ -174,6 +176,8 @@ class PowerModel(Estimator):
 
     def _calibrate(self, trips: Trips, job: Job) -> None:
         """Stretch the mixture so that it holds on trips that its members never saw."""
+        from evband.calibration import calibration_trips, fit_stretches, minimum_trips
+
         bands = self.out_of_bag(trips, job)
         self.energy_ = None if bands is None else _energy_errors(bands)
         found = 0 if bands is None else calibration_trips(bands)
@@ -200,6 +204,8 @@ class PowerModel(Estimator):
 
     def _stretch_by(self, bands: Bands, members: int | None = None) -> str:
         """Take the stretches that these uncalibrated bands need, or all `members` would; and say them."""
+        from evband.calibration import fit_stretches
+
         self.stretch_, self.standing_stretch_ = fit_stretches(bands, CALIBRATION_LEVEL, members)
         same = self.stretch_ == self.standing_stretch_
         return f"{self.stretch_:.3f}" + ("" if same else f" ({self.standing_stretch_:.3f} at a standstill)")
@@ -210,6 +216,10 @@ class PowerModel(Estimator):
 
     def out_of_bag(self, trips: Trips, job: Job) -> Bands | None:
         """Uncalibrated bands of the training trips, each by the members that left it out; None where no member did."""
+        from evband.bands import Bands
+        from evband.training import plan as jobs
+        from evband.trips import Trips
+
         settings = self.settings_
         plan = jobs.members_of(job, settings)
         trip_numbers = np.arange(len(trips))
@@ -232,6 +242,9 @@ class PowerModel(Estimator):
 
     def check(self) -> None:
         """Raise a SettingsError if the settings cannot be fitted with, before any log is read."""
+        from evband.training import plan as jobs
+
+        require("torch", "fit", "Fitting")
         self._resolve()
         jobs.resolve_device(self.device)
 
@@ -246,6 +259,14 @@ class PowerModel(Estimator):
         if isinstance(self.prior, str):
             chosen["prior"] = self.prior
         return presets.resolve(self.preset, **chosen)
+
+    def _prior_mean(self) -> Tensor | None:
+        """The weights of a trained prior."""
+        if not isinstance(self.prior, PowerModel):
+            return None
+        from torch import from_numpy
+
+        return from_numpy(self.prior.theta_)
 
     def _prior_features(self, trips: Trips, settings: Settings) -> FeatureMap | None:
         """The features of a trained prior: its weights mean what they do only with its own scales and knots."""
@@ -280,6 +301,11 @@ class PowerModel(Estimator):
         return np.arange(len(self.theta_))
 
     def _bands(self, trips: Trips, networks: NDArray[np.int64], calibrated: bool = False) -> Bands:
+        from evband.bands import Bands
+        from evband.bands.from_network import distribution
+        from evband.network.predict import predict
+        from evband.preparing import joined, outside_names, seconds_since
+
         rows = [self.feature_map_.transform(trip) for trip in trips]
         start = np.concatenate([row.start for row in rows])
         generators = None
@@ -321,7 +347,7 @@ class PowerModel(Estimator):
     def params_(self) -> dict[str, NDArray[np.float32]]:
         """Named weights ``[members, ...]`` of the members that speak; a distilled network as the two that it stands for."""
         weights = self.architecture_.unpack(self.theta_[self._networks()])
-        return {k: v.contiguous().numpy() for k, v in as_members(self.architecture_, weights).items()}
+        return {k: np.ascontiguousarray(v) for k, v in as_members(self.architecture_, weights).items()}
 
     # Energy, range, stream --------------------------------------------------------------------------------------------
 
@@ -364,6 +390,8 @@ class PowerModel(Estimator):
         save(self, Path(path))
 
     def _on_grid(self, trips: Any, settings: Settings) -> Trips:
+        from evband.trips import Trip, Trips
+
         if isinstance(trips, Trip):
             trips = Trips([trips])
         return (trips if isinstance(trips, Trips) else Trips.from_frame(trips)).on_grid(settings.hz)

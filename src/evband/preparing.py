@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from numpy.typing import NDArray
 
 from evband.errors import TripsError
 from evband.features import FeatureMap, Sequence
-from evband.settings import Settings
-from evband.training.loop import Data
-from evband.training.plan import Job, assign_folds, repeats
-from evband.trips import Trips
+
+if TYPE_CHECKING:
+    from evband.settings import Settings
+    from evband.training.plan import Job
+    from evband.trips import Trips
 
 
 def prepare(trips: Trips, settings: Settings, features: FeatureMap | None = None) -> tuple[FeatureMap, Job]:
     """Features (learned here, unless given) and arrays of gridded training trips."""
+    from evband.training.loop import Data
+    from evband.training.plan import Job, assign_folds, repeats
+
     features = features or FeatureMap.fit(
         trips, settings.features, settings.hinges, settings.scaling, settings.edges, settings.products, settings.fade
     )

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from evband.network.anchors import ANCHOR, START, draw, make_prior, penalty
+from evband.network.anchors import draw, make_prior, penalty
 from evband.network.architecture import Architecture
+from evband.network.streams import ANCHOR, START
 from evband.training.loop import Data, Trainer
 from evband.training.objective import Batch, objective
 from evband.training.settings import TrainingSettings

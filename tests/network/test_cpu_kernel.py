@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from evband.network import kernels
-from evband.network.kernels import cpu, reference
+from evband.network.kernels import cpu, cpu_autograd, reference
 from evband.network.lstm import LayerWeights, Masks, State, ensemble_lstm
 
 
@@ -120,7 +120,7 @@ shapes = st.builds(
 def test_agrees_with_the_reference_in_float64(case: Case):
     tensors = case.tensors()
     truth = outputs_and_gradients(reference.run, tensors, torch.float64)
-    assert worst_error(outputs_and_gradients(cpu.run, tensors, torch.float32), truth) < 1e-5
+    assert worst_error(outputs_and_gradients(cpu_autograd.run, tensors, torch.float32), truth) < 1e-5
 
 
 @pytest.mark.parametrize("masked", [False, True])
@@ -131,7 +131,7 @@ def test_same_bits_on_any_number_of_threads(masked: bool):
     try:
         for count in (1, 2, 5):
             torch.set_num_threads(count)
-            found.append(outputs_and_gradients(cpu.run, tensors, torch.float32))
+            found.append(outputs_and_gradients(cpu_autograd.run, tensors, torch.float32))
     finally:
         torch.set_num_threads(threads)
     for other in found[1:]:
@@ -141,9 +141,9 @@ def test_same_bits_on_any_number_of_threads(masked: bool):
 @pytest.mark.parametrize("masked", [False, True])
 def test_a_member_does_not_feel_the_others(masked: bool):
     tensors = Case(members=4, batch=37, masked=masked, shared=False).tensors()
-    together = outputs_and_gradients(cpu.run, tensors, torch.float32)
+    together = outputs_and_gradients(cpu_autograd.run, tensors, torch.float32)
     for m in range(4):
-        alone = outputs_and_gradients(cpu.run, tensors.member(m), torch.float32)
+        alone = outputs_and_gradients(cpu_autograd.run, tensors.member(m), torch.float32)
         for name, tensor in alone.items():
             axis = 1 if name in {"h", "c", "d h", "d c"} else 0
             assert torch.equal(tensor, together[name].narrow(axis, m, 1)), name
@@ -156,7 +156,7 @@ def float_layers(case: Case, requires_grad: bool = True) -> list[LayerWeights]:
 def test_without_gradients_long_sequences_need_little_memory(monkeypatch: pytest.MonkeyPatch):
     case = Case(steps=3 * cpu.CHUNK + 5, batch=3)
     x, layers = case.tensors().x.float(), float_layers(case)
-    kept, end = cpu.run(x, layers, None, None)
+    kept, end = cpu_autograd.run(x, layers, None, None)
     sizes = []
     monkeypatch.setattr(torch, "get_num_threads", lambda: 1)  # every thread has working memory of its own
     aligned = cpu._aligned
@@ -164,11 +164,11 @@ def test_without_gradients_long_sequences_need_little_memory(monkeypatch: pytest
     monkeypatch.setattr(cpu, "_aligned", lambda *shape: sizes.append(shape) or aligned(*shape))
     monkeypatch.setattr(cpu, "_free", [])
     with torch.no_grad():
-        y, last = cpu.run(x, layers, None, None)
+        y, last = cpu_autograd.run(x, layers, None, None)
         first = sum(size for (size,) in sizes)
         monkeypatch.setattr(cpu, "_scratch", cpu._Scratch())
         sizes.clear()
-        cpu.run(x.repeat(1, 10, 1, 1), layers, None, None)
+        cpu_autograd.run(x.repeat(1, 10, 1, 1), layers, None, None)
     assert sum(size for (size,) in sizes) <= first
     torch.testing.assert_close(y, kept, rtol=0, atol=1e-6)
     torch.testing.assert_close(last.c, end.c, rtol=0, atol=1e-6)
@@ -178,8 +178,8 @@ def test_graphs_may_overlap_and_be_walked_twice():
     case = Case()
     x, layers = case.tensors().x.float(), float_layers(case)
     weight = layers[0].w_ih
-    first, _ = cpu.run(x, layers, None, None)
-    second, _ = cpu.run(2 * x, layers, None, None)
+    first, _ = cpu_autograd.run(x, layers, None, None)
+    second, _ = cpu_autograd.run(2 * x, layers, None, None)
     (later,) = torch.autograd.grad(second.sum(), weight)
     (once,) = torch.autograd.grad(first.sum(), weight, retain_graph=True)
     (twice,) = torch.autograd.grad(first.sum(), weight)
@@ -190,7 +190,7 @@ def test_graphs_may_overlap_and_be_walked_twice():
 def test_memory_goes_on_to_the_next_step_once_backward_is_through(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(cpu, "_free", [])
     case = Case()
-    y, _ = cpu.run(case.tensors().x.float(), float_layers(case), None, None)
+    y, _ = cpu_autograd.run(case.tensors().x.float(), float_layers(case), None, None)
     assert not cpu._free
     y.sum().backward()  # y, and with it the graph, still lives
     assert len(cpu._free) == 1
@@ -199,9 +199,9 @@ def test_memory_goes_on_to_the_next_step_once_backward_is_through(monkeypatch: p
 def test_may_be_called_from_many_threads_at_once():
     case = Case(steps=20, batch=40)
     x, layers = case.tensors().x.float(), float_layers(case, requires_grad=False)
-    truth, _ = cpu.run(x, layers, None, None)
+    truth, _ = cpu_autograd.run(x, layers, None, None)
     with ThreadPoolExecutor(4) as pool:
-        for y, _ in pool.map(lambda _: cpu.run(x, layers, None, None), range(20)):
+        for y, _ in pool.map(lambda _: cpu_autograd.run(x, layers, None, None), range(20)):
             assert torch.equal(y, truth)
 
 
@@ -215,14 +215,14 @@ def test_other_dtypes_are_refused_by_name_and_left_to_the_reference():
 
 def test_chosen_where_numba_is_installed(monkeypatch: pytest.MonkeyPatch):
     x = torch.zeros(1, 2, 1, 1)
-    assert kernels.choose("auto", x, []) is cpu.run
+    assert kernels.choose("auto", x, []) is cpu_autograd.run
     monkeypatch.setattr(kernels, "_installed", lambda name: False)
     assert kernels.choose("auto", x, []) is reference.run
 
 
 def test_a_second_process_compiles_nothing():
     case = Case(members=1, steps=2, batch=1, hidden=8, layers=1)
-    outputs_and_gradients(cpu.run, case.tensors(), torch.float32)
+    outputs_and_gradients(cpu_autograd.run, case.tensors(), torch.float32)
     script = """
 import torch
 from evband.network.lstm import LayerWeights, ensemble_lstm

@@ -7,7 +7,8 @@ from scipy import stats
 from sklearn.metrics import mean_pinball_loss
 
 from evband.network.architecture import Architecture
-from evband.network.heads import Output, apply_head, as_members, degrees_of_freedom, negative_log_likelihood
+from evband.network.heads import Output, apply_head, degrees_of_freedom, negative_log_likelihood
+from evband.network.inference import as_members
 
 
 @pytest.fixture
@@ -81,7 +82,8 @@ def test_a_distilled_network_is_two_members_around_its_mean(rng):
     torch.testing.assert_close(out.mu.mean(0), mean, rtol=1e-4, atol=1e-5)
     torch.testing.assert_close(out.mu.std(0, unbiased=False), raw[0, ..., 2].abs(), rtol=1e-4, atol=1e-5)
     assert out.nu.tolist() == [5.0, 5.0]
-    pair = apply_head(Architecture(2, 3, hidden=8, nu=5.0), as_members(arch, weights) | {"nu_raw": torch.zeros(2)},
-                      h.expand(2, -1, -1, -1), r)  # fmt: skip
+    two = as_members(arch, {name: value.numpy() for name, value in weights.items()})
+    members = {name: torch.from_numpy(value) for name, value in two.items()} | {"nu_raw": torch.zeros(2)}
+    pair = apply_head(Architecture(2, 3, hidden=8, nu=5.0), members, h.expand(2, -1, -1, -1), r)
     torch.testing.assert_close(pair.mu, out.mu, rtol=1e-4, atol=1e-5)
     torch.testing.assert_close(pair.scale, out.scale, rtol=1e-4, atol=1e-5)

@@ -5,10 +5,11 @@ import pytest
 import torch
 
 from evband.network import predict as module
-from evband.network.anchors import DROPOUT, START, draw, make_prior, stream
+from evband.network.anchors import draw, make_prior
 from evband.network.architecture import Architecture
 from evband.network.forward import forward
 from evband.network.predict import predict
+from evband.network.streams import DROPOUT, START, stream
 
 LENGTHS = (40, 1, 77, 12)
 

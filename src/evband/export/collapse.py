@@ -26,9 +26,10 @@ from evband.channels import EDGES
 from evband.errors import SettingsError, TripsError
 from evband.features import Sequence as Rows
 from evband.model import PowerModel
-from evband.network.anchors import START, WINDOWS, draw, make_prior, stream
+from evband.network.anchors import draw, make_prior
 from evband.network.architecture import Architecture
 from evband.network.forward import forward
+from evband.network.streams import START, WINDOWS, stream
 from evband.training import objective
 from evband.training.settings import TrainingSettings, learning_rate
 from evband.training.windows import Segments, cut, epoch_batches, epoch_shape, find_segments
@@ -80,7 +81,7 @@ def distill(
     plan = replace(plan, window=window, batch=batch, epochs=-(-steps // batches))
     theta = _teach(arch, _start(arch, model, lesson, seed), lesson, plan, batches, progress)
     student = _sibling(model, "distilled")
-    student.settings_, student.theta_ = settings, theta
+    student.settings_, student.theta_ = settings, theta.numpy()
     student.stretch_, student.standing_stretch_ = 1.0, model.standing_stretch_ / model.stretch_
     student.calibration_ = f"taught the ensemble's calibrated bands ({model.calibration_})"
     student.summary_ = {
@@ -96,7 +97,7 @@ def average(model: PowerModel) -> PowerModel:
     if model.settings_.kind in ("dropout", "distilled"):
         raise SettingsError(f"a {model.settings_.method} model has one network only; there is nothing to average")
     one = _sibling(model, model.settings_.method)
-    one.settings_, one.theta_ = replace(model.settings_, members=1), model.theta_.mean(0, keepdim=True)
+    one.settings_, one.theta_ = replace(model.settings_, members=1), model.theta_.mean(0, keepdims=True)
     one.stretch_, one.standing_stretch_ = model.stretch_, model.standing_stretch_
     one.calibration_ = f"of the ensemble, not of this average ({model.calibration_})"
     one.summary_ = {**_without_scores(model), "collapsed": {"how": "average", "members": _members(model)}}
@@ -199,7 +200,9 @@ def _start(arch: Architecture, model: PowerModel, lesson: Lesson, seed: int) -> 
     theta = draw(make_prior(arch), [0], seed, START)
     if arch.road:
         old = model.architecture_
-        theta[:, arch.slices["road_w"]] = old.unpack(model.theta_[model._networks()])["road_w"].mean(0)
+        theta[:, arch.slices["road_w"]] = torch.from_numpy(
+            old.unpack(model.theta_[model._networks()])["road_w"].mean(0)
+        )
     weights = arch.unpack(theta)
     weights["head_w"].mul_(0.3)
     weights["head_b"][0] = torch.stack(

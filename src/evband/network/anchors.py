@@ -15,22 +15,17 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from evband.network.architecture import Architecture
+from evband.network.streams import stream
 
 BIAS_VARIANCE = 0.1
 TRAINED_SHARE = 0.01  # of the variance that is left around a trained mean: it is known ten times more closely
 ROAD_SHARE = 0.1  # of the variance of the road-load path around its least-squares solution
-ANCHOR, START, BOOTSTRAP, WINDOWS, DROPOUT = range(5)  # a random stream of its own for each purpose
 
 
 @dataclass(frozen=True)
 class Prior:
     mean: Tensor  # [parameters]
     variance: Tensor  # [parameters]
-
-
-def stream(seed: int, member: int, purpose: int, *more: int) -> np.random.Generator:
-    """The random numbers of one member for one purpose; they never depend on how many members there are."""
-    return np.random.default_rng([seed, member, purpose, *more])
 
 
 def make_prior(

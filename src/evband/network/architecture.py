@@ -9,13 +9,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
+from typing import TYPE_CHECKING, Any, overload
 
-from torch import Tensor
+import numpy as np
+from numpy.typing import NDArray
 
 from evband.network.lstm import LayerWeights
 
+if TYPE_CHECKING:
+    from torch import Tensor
+
 QUANTILE_LEVELS = tuple(round(0.05 * k, 2) for k in range(1, 20))
 PUBLISHED_LEVELS = (0.1, 0.5, 0.9)  # the paper's three, an 80 % band
+SCALE_FLOOR = 1e-4  # of a scale, in standardised units
 HEADS = ("t", "gaussian", "quantile", "distilled")
 
 
@@ -83,15 +89,23 @@ class Architecture:
         """Parameters of one member."""
         return sum(prod(shape) for shape in self.shapes.values())
 
-    def unpack(self, theta: Tensor) -> dict[str, Tensor]:
+    @overload
+    def unpack(self, theta: NDArray[np.float32]) -> dict[str, NDArray[np.float32]]: ...
+    @overload
+    def unpack(self, theta: Tensor) -> dict[str, Tensor]: ...
+    def unpack(self, theta: Any) -> dict[str, Any]:
         """Named views ``[members, ...]`` of ``theta [members, parameters]``; one split, so that its backward is one join."""
-        parts = theta.split([prod(shape) for shape in self.shapes.values()], dim=1)
+        sizes = [prod(shape) for shape in self.shapes.values()]
+        if isinstance(theta, np.ndarray):
+            parts: Any = np.split(theta, np.cumsum(sizes)[:-1], axis=1)
+        else:
+            parts = theta.split(sizes, dim=1)
         return {
             name: part.reshape(theta.shape[0], *shape)
             for (name, shape), part in zip(self.shapes.items(), parts, strict=True)
         }
 
-    def lstm_layers(self, weights: dict[str, Tensor]) -> list[LayerWeights]:
+    def lstm_layers(self, weights: dict[str, Any]) -> list[LayerWeights]:
         return [
             LayerWeights(weights[f"w_ih.{k}"], weights[f"w_hh.{k}"], weights[f"bias.{k}"]) for k in range(self.layers)
         ]

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from evband.network.architecture import Architecture
 from evband.network.heads import Output, apply_head
+from evband.network.inference import Answer, degrees_of_freedom
 from evband.network.lstm import Masks, State, ensemble_lstm
 
 
@@ -22,3 +28,26 @@ def forward(
     weights = arch.unpack(theta)
     h, state = ensemble_lstm(x, arch.lstm_layers(weights), state, masks, backend)
     return apply_head(arch, weights, h, r), state
+
+
+class DeviceNetwork:
+    """As ``inference.Network``, of weights on a GPU."""
+
+    def __init__(self, arch: Architecture, theta: Tensor) -> None:
+        self.arch, self.theta = arch, theta.detach()
+
+    @torch.no_grad()
+    def __call__(
+        self, x: NDArray[np.float32], r: NDArray[np.float32], state: State | None, masks: Masks | None
+    ) -> tuple[Answer, State]:
+        held = None if masks is None else masks.map(self._tensor)
+        state = None if state is None else State(state.h.contiguous(), state.c.contiguous())
+        out, state = forward(self.arch, self.theta, self._tensor(x)[None], self._tensor(r)[None], state, held)
+        scale, quantiles = (None if a is None else a.cpu().numpy() for a in (out.scale, out.quantiles))
+        return Answer(out.mu.cpu().numpy(), scale, quantiles), state
+
+    def degrees_of_freedom(self) -> NDArray[np.float64] | None:
+        return degrees_of_freedom(self.arch, self.arch.unpack(self.theta.cpu().numpy()))
+
+    def _tensor(self, array: Any) -> Tensor:
+        return torch.from_numpy(np.ascontiguousarray(array)).to(self.theta.device)

@@ -15,9 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from evband.network.architecture import Architecture
-
-SCALE_FLOOR = 1e-4
+from evband.network.architecture import SCALE_FLOOR, Architecture
 
 
 @dataclass(frozen=True)
@@ -75,21 +73,6 @@ def _across(a: Tensor, w: Tensor) -> Tensor:
     members, time, batch, k = a.shape
     out: Tensor = _Across.apply(a.reshape(members, time * batch, k), w)  # type: ignore[no-untyped-call]
     return out.transpose(1, 2).view(members, time, batch, -1)
-
-
-def as_members(arch: Architecture, weights: dict[str, Tensor]) -> dict[str, Tensor]:
-    """A distilled network as two members of the Student-t head, the same to the last digit but for rounding.
-
-    Its epistemic part is linear in the hidden state, so ``mean -+ epistemic`` are two linear heads on the same LSTM;
-    whatever runs a Student-t ensemble (ticks, ONNX) can then run it.
-    """
-    if arch.head != "distilled":
-        return weights
-    pair = {name: torch.cat([value, value]) for name, value in weights.items()}
-    for name in ("head_w", "head_b"):
-        location, scale, epistemic = weights[name].unbind(1)
-        pair[name] = torch.cat([torch.stack([location + side * epistemic, scale], 1) for side in (-1, 1)])
-    return pair
 
 
 def degrees_of_freedom(arch: Architecture, weights: dict[str, Tensor]) -> Tensor | None:

@@ -2,50 +2,48 @@
 
     i, f, g, o = split(x W_ih' + h W_hh' + b);  c = sigmoid(f) c + sigmoid(i) tanh(g);  h = sigmoid(o) tanh(c)
 
-Gate order is PyTorch's (input, forget, cell, output), with one bias a gate. Member m equals ``torch.nn.LSTM`` with
+Tensors in training, NumPy arrays where a fitted model predicts (``kernels.cpu``). Gate order is PyTorch's (input, forget, cell, output), with one bias a gate. Member m equals ``torch.nn.LSTM`` with
 the same weights. ``ensemble_lstm`` is the one door: kernels for CPU and GPU stand behind it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-import torch
-from torch import Tensor
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 @dataclass(frozen=True)
 class LayerWeights:
     """One LSTM layer of all members."""
 
-    w_ih: Tensor  # [members, 4 hidden, inputs]
-    w_hh: Tensor  # [members, 4 hidden, hidden]
-    bias: Tensor  # [members, 4 hidden]
+    w_ih: Any  # [members, 4 hidden, inputs]
+    w_hh: Any  # [members, 4 hidden, hidden]
+    bias: Any  # [members, 4 hidden]
 
 
 @dataclass(frozen=True)
 class Masks:
     """Locked (variational) dropout masks, already divided by the keep rate, held over all steps of a window."""
 
-    inputs: tuple[Tensor, ...]  # a layer each: [members, batch, inputs of that layer], on what enters the layer
-    recurrent: tuple[Tensor, ...]  # a layer each: [members, batch, hidden], on h before it meets w_hh
-    output: Tensor  # [members, batch, hidden], on what leaves the last layer
+    inputs: tuple[Any, ...]  # a layer each: [members, batch, inputs of that layer], on what enters the layer
+    recurrent: tuple[Any, ...]  # a layer each: [members, batch, hidden], on h before it meets w_hh
+    output: Any  # [members, batch, hidden], on what leaves the last layer
 
-    def to(self, device: torch.device) -> Masks:
-        """The same masks on another device."""
-        return Masks(
-            tuple(m.to(device) for m in self.inputs),
-            tuple(m.to(device) for m in self.recurrent),
-            self.output.to(device),
-        )
+    def map(self, change: Callable[[Any], Any]) -> Masks:
+        """The same masks as other arrays, or on another device."""
+        return Masks(tuple(map(change, self.inputs)), tuple(map(change, self.recurrent)), change(self.output))
 
 
 @dataclass(frozen=True)
 class State:
     """Hidden and cell state of every layer."""
 
-    h: Tensor  # [layers, members, batch, hidden]
-    c: Tensor  # [layers, members, batch, hidden]
+    h: Any  # [layers, members, batch, hidden]
+    c: Any  # [layers, members, batch, hidden]
 
 
 def ensemble_lstm(

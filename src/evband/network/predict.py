@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from evband.network.architecture import Architecture
 from evband.network.dropout import draw_masks
-from evband.network.forward import forward
-from evband.network.heads import degrees_of_freedom
+from evband.network.inference import Network
 from evband.network.lstm import Masks, State
-from evband.network.threads import cores_for_kernels
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 CHUNK_ROWS = 4096  # steps x sequences in one pass
 
@@ -40,10 +40,9 @@ class Prediction:
         )
 
 
-@torch.no_grad()
 def predict(
     arch: Architecture,
-    theta: Tensor,  # [members, parameters]
+    theta: NDArray[np.float32] | Tensor,  # [members, parameters]; a tensor on a GPU is run there, by torch
     x: NDArray[np.float32],  # [rows, inputs]
     r: NDArray[np.float32],  # [rows, road]
     start: NDArray[np.bool_],  # [rows]: the state is reset before this row
@@ -51,6 +50,7 @@ def predict(
     generators: list[np.random.Generator] | None = None,  # one a member, for its locked masks
 ) -> Prediction:
     """Run all members over all rows. With dropout each sequence keeps its masks from its first step to its last."""
+    network = _network(arch, theta)
     members, rows = len(theta) * arch.voices, len(x)
     mu = np.empty((members, rows), np.float32)
     scale = None if arch.head == "quantile" else np.empty((members, rows), np.float32)
@@ -62,7 +62,7 @@ def predict(
         masks = None
         if dropout:
             assert generators is not None
-            masks = draw_masks(arch, dropout, len(group), generators).to(theta.device)
+            masks = draw_masks(arch, dropout, len(group), generators)
         state: State | None = None
         at, longest = 0, int(length[group[0]])
         while at < longest:
@@ -72,25 +72,32 @@ def predict(
             index = begin[group] + at + np.arange(steps)[:, None]  # [time, batch]
             inside = np.arange(at, at + steps)[:, None] < length[group]
             safe = np.minimum(index, rows - 1)
-            with cores_for_kernels():
-                out, state = forward(arch, theta, _tensor(x, safe, theta), _tensor(r, safe, theta), state, masks)
+            answer, state = network(x[safe], r[safe], state, masks)
             where = index[inside]
             if quantiles is not None:
-                assert out.quantiles is not None
-                raw = out.quantiles.cpu().numpy()[:, inside]  # [members, n, levels]
+                assert answer.quantiles is not None
+                raw = answer.quantiles[:, inside]  # [members, n, levels]
                 crossed += int((np.diff(raw, axis=-1) < 0).any(-1).sum())
                 quantiles[:, :, where] = np.sort(raw, axis=-1).transpose(0, 2, 1)
                 mu[:, where] = quantiles[:, len(arch.levels) // 2, where]
             else:
                 assert scale is not None
-                assert out.scale is not None
-                mu[:, where] = out.mu.cpu().numpy()[:, inside]
-                scale[:, where] = out.scale.cpu().numpy()[:, inside]
+                assert answer.scale is not None
+                mu[:, where] = answer.mu[:, inside]
+                scale[:, where] = answer.scale[:, inside]
             at += steps
-    nu = degrees_of_freedom(arch, arch.unpack(theta))
-    return Prediction(
-        mu, scale, None if nu is None else nu.double().cpu().numpy(), quantiles, crossed / max(1, members * rows)
-    )
+    return Prediction(mu, scale, network.degrees_of_freedom(), quantiles, crossed / max(1, members * rows))
+
+
+def _network(arch: Architecture, theta: Any) -> Any:
+    """What runs the members: the compiled kernel, or torch where the weights are on a GPU."""
+    if isinstance(theta, np.ndarray):
+        return Network(arch, theta)
+    if theta.is_cuda:
+        from evband.network.forward import DeviceNetwork
+
+        return DeviceNetwork(arch, theta)
+    return Network(arch, theta.detach().numpy())
 
 
 def _groups(length: NDArray[np.int64]) -> list[NDArray[np.int64]]:
@@ -99,20 +106,10 @@ def _groups(length: NDArray[np.int64]) -> list[NDArray[np.int64]]:
     return [order[k : k + 64] for k in range(0, len(order), 64)]
 
 
-def _tensor(a: NDArray[np.float32], index: NDArray[np.int64], like: Tensor) -> Tensor:
-    return torch.from_numpy(np.ascontiguousarray(a[index])).unsqueeze(0).to(like.device)  # [1, time, batch, ...]
-
-
 def _first(state: State | None, count: int) -> State | None:
     """The state of the first sequences only."""
-    return None if state is None else State(state.h[:, :, :count].contiguous(), state.c[:, :, :count].contiguous())
+    return None if state is None else State(state.h[:, :, :count], state.c[:, :, :count])
 
 
 def _first_masks(masks: Masks | None, count: int) -> Masks | None:
-    if masks is None:
-        return None
-
-    def cut(mask: Tensor) -> Tensor:
-        return mask[:, :count].contiguous()
-
-    return Masks(tuple(map(cut, masks.inputs)), tuple(map(cut, masks.recurrent)), cut(masks.output))
+    return None if masks is None else masks.map(lambda mask: mask[:, :count])

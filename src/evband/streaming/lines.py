@@ -64,7 +64,7 @@ class LineStream:
         self._past = None if self._errors is None else SoFar(self._errors)
         self._battery = battery
         self._quantiles = {} if self._errors is None else {k: float(stdtrit(self._errors.dof, p)) for k, p in LEVELS.items()}  # fmt: skip
-        self._model = hashlib.sha256(model.theta_.numpy().tobytes()).hexdigest()[:16]
+        self._model = hashlib.sha256(model.theta_.tobytes()).hexdigest()[:16]
         self.lines = 0
         self.time: float | None = None
         self.trip: str | None = None

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 
 from evband.errors import SettingsError
 from evband.settings import Settings, completed
@@ -98,7 +97,7 @@ def collect(model: PowerModel, case: Case, recipe: Recipe, folder: Path) -> None
         raise SettingsError(f"{weights}: it was trained with {', '.join(other)}; prepare and train it again.")
     model.feature_map_, job = prepare(case.train, settings)
     with np.load(weights, allow_pickle=False) as file:
-        theta, summary = torch.from_numpy(file["theta"]), json.loads(str(file["summary"]))
+        theta, summary = file["theta"], json.loads(str(file["summary"]))
     model.finish(case.train, settings, job, theta, summary | {"tuning": []})
 
 

@@ -12,10 +12,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from evband.network.anchors import ANCHOR, BOOTSTRAP, DROPOUT, START, WINDOWS, Prior, draw, stream
+from evband.network.anchors import Prior, draw
 from evband.network.architecture import Architecture
 from evband.network.dropout import draw_masks
 from evband.network.lstm import Masks
+from evband.network.streams import ANCHOR, BOOTSTRAP, DROPOUT, START, WINDOWS, stream
 from evband.network.threads import cores_for_kernels
 from evband.training.objective import Batch, Rows, Terms, data_loss, objective
 from evband.training.settings import TrainingSettings, learning_rate
@@ -222,9 +223,9 @@ class Trainer:
                 static.copy_(new)
         if self.settings.dropout:
             rngs = [stream(self.settings.seed, m.number, DROPOUT, step) for m in self.members]
-            new = draw_masks(self.arch, self.settings.dropout, self.batch, rngs)
+            new = draw_masks(self.arch, self.settings.dropout, self.batch, rngs).map(torch.from_numpy)
             if self._masks is None:
-                self._masks = new.to(self.device)
+                self._masks = new.map(lambda mask: mask.to(self.device))
             else:
                 old = (*self._masks.inputs, *self._masks.recurrent, self._masks.output)
                 for static, mask in zip(old, (*new.inputs, *new.recurrent, new.output), strict=True):

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from evband.bands.from_network import distribution
 from evband.bands.quantile_sets import QuantileSet
 from evband.errors import TripsError
-from evband.network.anchors import DROPOUT, stream
 from evband.network.predict import predict
+from evband.network.streams import DROPOUT, stream
 from evband.settings import Settings
 from evband.training.loop import Progress, Trainer, run
 from evband.training.plan import Job, check_rows, members_of

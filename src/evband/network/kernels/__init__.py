@@ -6,10 +6,9 @@ from collections.abc import Callable
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-import torch
-from torch import Tensor
-
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from evband.network.lstm import LayerWeights, Masks, State
 
     Kernel = Callable[[Tensor, list[LayerWeights], State | None, Masks | None], tuple[Tensor, State]]
@@ -28,13 +27,15 @@ def choose(backend: str, x: Tensor, layers: list[LayerWeights]) -> Kernel:
 
         return cuda.run
     if backend == "cpu":
-        from evband.network.kernels import cpu
+        from evband.network.kernels import cpu_autograd
 
-        return cpu.run
+        return cpu_autograd.run
     raise ValueError(f"unknown backend {backend!r}; choose auto, reference, cpu or cuda")
 
 
 def _fastest(x: Tensor) -> str:
+    import torch
+
     if x.dtype == torch.float32 and x.is_cuda and _installed("triton"):
         return "cuda"
     if x.dtype == torch.float32 and x.device.type == "cpu" and _installed("numba"):

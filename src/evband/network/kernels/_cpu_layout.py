@@ -10,13 +10,11 @@ A tile is one member's run of up to some dozens of windows. Its arrays are flat 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import numba
 import numpy as np
 
+from evband.network.kernels import jit
 from evband.network.kernels._cpu_vector import LANES
 
 
@@ -44,18 +42,7 @@ class Tile(NamedTuple):
     rows: int
 
 
-def compiled(function: Callable[..., Any]) -> Any:
-    """Compile without Python's lock, and keep the code for the next process.
-
-    Numba looks for changes in the function's own file only; tiles are inlined across files, so any of theirs counts.
-    """
-    try:
-        dispatcher: Any = numba.njit(nogil=True, error_model="numpy", boundscheck=False, cache=True)(function)
-    except RuntimeError:  # nowhere to write: neither the package's folder nor a user cache
-        return numba.njit(nogil=True, error_model="numpy", boundscheck=False)(function)
-    stamps = [(path.stat().st_mtime, path.stat().st_size) for path in sorted(Path(__file__).parent.glob("_cpu_*.py"))]
-    dispatcher._cache._cache_file._source_stamp = tuple(stamps)
-    return dispatcher
+compiled = jit.compiled(error_model="numpy", boundscheck=False)
 
 
 @compiled

@@ -2,7 +2,8 @@
 
 Work is cut into (member, tile of windows) and handed to plain threads; compiled code holds no lock. The cut depends on
 shapes only and each piece is summed in a fixed order, so results are the same to the bit on any number of threads.
-Without gradients only a few steps are kept in memory, so a sequence may be as long as it likes.
+Without gradients only a few steps are kept in memory, so a sequence may be as long as it likes. Arrays in, arrays out:
+prediction calls it without torch, training through ``cpu_autograd``.
 """
 
 from __future__ import annotations
@@ -14,18 +15,13 @@ import threading
 import weakref
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
-from torch.nn import functional
 
 from evband.network.kernels import _cpu_layout as layout
 from evband.network.kernels import _cpu_tiles as tiles
 from evband.network.kernels._cpu_vector import LANES, ROWS
-from evband.network.kernels.reference import zero_state
 from evband.network.lstm import LayerWeights, Masks, State
 from evband.network.threads import kernel_threads
 
@@ -35,40 +31,21 @@ TILE = 32  # windows; a tile's step of one layer fits the first-level cache, its
 CHUNK = 64  # steps kept in memory when no gradient is wanted
 
 
-def run(x: Tensor, layers: list[LayerWeights], state: State | None, masks: Masks | None) -> tuple[Tensor, State]:
-    """As ``reference.run``, for float32 on the CPU."""
-    state = state or zero_state(x, layers)
-    weights = [tensor for layer in layers for tensor in (layer.w_ih, layer.w_hh, layer.bias)]
-    tensors = (x, state.h, state.c, *weights)
-    if any(tensor.dtype != torch.float32 or tensor.device.type != "cpu" for tensor in tensors):
-        raise ValueError("the CPU kernel takes float32 tensors on the CPU; choose backend 'reference' for others")
-    if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors):
-        y, h, c = _EnsembleLSTM.apply(masks, *tensors)  # type: ignore[no-untyped-call]
-    else:
-        (y, h, c), _ = _Plan(x, weights, masks, keep=False, x_gradient=False).forward(*tensors)
+def run(x: Floats, layers: list[LayerWeights], state: State | None, masks: Masks | None) -> tuple[Floats, State]:
+    """As ``reference.run``, of arrays and without gradients."""
+    weights = [array for layer in layers for array in (layer.w_ih, layer.w_hh, layer.bias)]
+    if state is None:
+        zeros = np.zeros((len(layers), len(weights[1]), x.shape[2], weights[1].shape[2]), np.float32)
+        state = State(zeros, zeros)
+    plan = Plan(x, weights, masks, keep=False, x_gradient=False)
+    (y, h, c), _ = plan.forward(x, state.h, state.c, *weights)
     return y, State(h, c)
 
 
-class _EnsembleLSTM(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, masks: Masks | None, x: Tensor, h0: Tensor, c0: Tensor, *weights: Tensor) -> Any:
-        ctx.plan = _Plan(x, weights, masks, keep=True, x_gradient=ctx.needs_input_grad[1])
-        out, block = ctx.plan.forward(x, h0, c0, *weights)
-        ctx.save_for_backward(x, torch.from_numpy(block))
-        return out
-
-    @staticmethod
-    @torch.autograd.function.once_differentiable
-    def backward(ctx: Any, dy: Tensor, dh: Tensor, dc: Tensor) -> Any:
-        x, block = ctx.saved_tensors
-        dx, dh0, dc0, weights = ctx.plan.backward(block.numpy(), x, dy, dh, dc)
-        return None, dx, dh0, dc0, *weights
-
-
-class _Plan:
+class Plan:
     """The shapes of one call, and the passes over its tiles."""
 
-    def __init__(self, x: Tensor, weights: Sequence[Tensor], masks: Masks | None, keep: bool, x_gradient: bool) -> None:
+    def __init__(self, x: Floats, weights: Sequence[Floats], masks: Masks | None, keep: bool, x_gradient: bool) -> None:
         shared, steps, batch, features = x.shape
         self.members, _, hidden = weights[1].shape
         self.sizes = s = layout.Sizes(
@@ -99,31 +76,33 @@ class _Plan:
         """Of x [members, batch, features]; of the rest [members, 2 layers, batch, units]: recurrent, inputs, output."""
         if masks is None:
             return np.zeros((self.members, 1, 1), np.float32), np.zeros((self.members, 1, 1, 1), np.float32)
-        rest = torch.stack([*masks.recurrent, *masks.inputs[1:], masks.output], dim=1)
-        return _array(masks.inputs[0]), _array(functional.pad(rest, (0, self.sizes.units - self.sizes.hidden)))
+        rest = np.stack([*masks.recurrent, *masks.inputs[1:], masks.output], axis=1)
+        padding = [(0, 0)] * 3 + [(0, self.sizes.units - self.sizes.hidden)]
+        return np.ascontiguousarray(masks.inputs[0]), np.pad(rest, padding)
 
     def _each_layer(self, work: Callable[[int, int], None]) -> None:
         """work(member, layer) for all of them."""
         layers = self.sizes.layers
-        _in_threads(self.members * layers, lambda k, _: work(*divmod(k, layers)))
+        in_threads(self.members * layers, lambda k, _: work(*divmod(k, layers)))
 
     def forward(
-        self, x: Tensor, h0: Tensor, c0: Tensor, *weights: Tensor
-    ) -> tuple[tuple[Tensor, Tensor, Tensor], Floats]:
+        self, x: Floats, h0: Floats, c0: Floats, *weights: Floats
+    ) -> tuple[tuple[Floats, Floats, Floats], Floats]:
         """(y, h, c), and the block of memory that backward needs."""
         s = self.sizes
         chunk = s.steps if self.keep else min(CHUNK, s.steps)
         memory = _Memory(self)
-        arrays = [_array(tensor) for tensor in weights]
+        arrays = [np.ascontiguousarray(array) for array in weights]
 
         def pack(member: int, layer: int) -> None:
             own = (array[member] for array in arrays[3 * layer : 3 * layer + 3])
             layout.pack(tuple(s), layer, *own, memory.weights[member], memory.weights_back[member])
 
         self._each_layer(pack)
-        out = torch.from_numpy(np.empty((self.members, s.steps, s.batch, s.hidden), np.float32))
-        h_end, c_end = torch.empty(h0.shape), torch.empty(c0.shape)
-        xs, y, h, c, h_last, c_last = (_array(tensor) for tensor in (x, out, h0, c0, h_end, c_end))
+        xs, h, c = (np.ascontiguousarray(array) for array in (x, h0, c0))
+        y, h_last, c_last = (
+            np.empty(shape, np.float32) for shape in ((self.members, s.steps, s.batch, s.hidden), h0.shape, c0.shape)
+        )
 
         def run_tile(k: int, scratch: _Scratch) -> None:
             tile = self.tiles[k]
@@ -135,19 +114,17 @@ class _Plan:
                 scratch("work", chunk * tile.rows * (s.inputs + s.units) + area), y[tile.member], h_last, c_last,
             )  # fmt: skip
 
-        _in_threads(len(self.tiles), run_tile)
-        return (out, h_end, c_end), memory.block
+        in_threads(len(self.tiles), run_tile)
+        return (y, h_last, c_last), memory.block
 
     def backward(
-        self, block: Floats, x: Tensor, dy: Tensor, dh: Tensor, dc: Tensor
-    ) -> tuple[Tensor | None, Tensor, Tensor, list[Tensor]]:
+        self, block: Floats, x: Floats, dy: Floats, dh: Floats, dc: Floats
+    ) -> tuple[Floats | None, Floats, Floats, list[Floats]]:
         """Gradients of x, h0, c0 and the weights."""
         s, memory = self.sizes, _Memory(self, block)
-        x_gradient = torch.empty(self.members if s.wide else 0, s.steps, s.batch, s.features)
-        h_gradient, c_gradient = torch.empty(dh.shape), torch.empty(dc.shape)
-        xs, d_y, d_x, d_h, d_c, d_h0, d_c0 = (
-            _array(tensor) for tensor in (x, dy, x_gradient, dh, dc, h_gradient, c_gradient)
-        )
+        xs, d_y, d_h, d_c = (np.ascontiguousarray(array) for array in (x, dy, dh, dc))
+        d_x = _aligned(self.members if s.wide else 0, s.steps, s.batch, s.features)
+        d_h0, d_c0 = _aligned(*dh.shape), _aligned(*dc.shape)
         unwanted = np.empty((1, 1, 1), np.float32)
 
         def run_tile(k: int, scratch: _Scratch) -> None:
@@ -159,23 +136,22 @@ class _Plan:
                 memory.gradient[k], d_x[tile.member] if s.wide else unwanted, d_h0, d_c0,
             )  # fmt: skip
 
-        _in_threads(len(self.tiles), run_tile)
+        in_threads(len(self.tiles), run_tile)
         if s.wide and x.shape[0] < self.members:
-            x_gradient = x_gradient.sum(0, keepdim=True)
-        return x_gradient if s.wide else None, h_gradient, c_gradient, self._unpack(memory)
+            d_x = d_x.sum(0, keepdims=True)
+        return d_x if s.wide else None, d_h0, d_c0, self._unpack(memory)
 
-    def _unpack(self, memory: _Memory) -> list[Tensor]:
+    def _unpack(self, memory: _Memory) -> list[Floats]:
         s = self.sizes
         gradients = [
-            torch.empty(self.members, *shape)
+            _aligned(self.members, *shape)
             for layer in range(s.layers)
             for shape in ((4 * s.hidden, s.hidden if layer else s.features), (4 * s.hidden, s.hidden), (4 * s.hidden,))
         ]
-        arrays = [_array(tensor) for tensor in gradients]
         by_member = memory.gradient.reshape(self.members, -1, self.packed)
 
         def unpack(member: int, layer: int) -> None:
-            own = (array[member] for array in arrays[3 * layer : 3 * layer + 3])
+            own = (array[member] for array in gradients[3 * layer : 3 * layer + 3])
             layout.unpack(tuple(s), layer, by_member[member], *own)
 
         self._each_layer(unpack)
@@ -185,7 +161,7 @@ class _Plan:
 class _Memory:
     """One block: packed weights and, when activations are kept, those and the tiles' shares of the weights' gradient."""
 
-    def __init__(self, plan: _Plan, block: Floats | None = None) -> None:
+    def __init__(self, plan: Plan, block: Floats | None = None) -> None:
         s, count = plan.sizes, len(plan.tiles)
         area = max(tile.rows for tile in plan.tiles) * s.units
         self.parts = (s.layers * s.steps * 4 * area, s.layers * (1 + s.steps) * area, s.layers * (1 + s.steps) * area)
@@ -249,8 +225,8 @@ _scratch = _Scratch()
 _pools: dict[tuple[int, int], ThreadPoolExecutor] = {}  # by process, since threads do not survive a fork, and size
 
 
-def _in_threads(count: int, piece: Callable[[int, _Scratch], None]) -> None:
-    """piece(0) ... piece(count - 1) on as many threads as torch may use, the caller's among them."""
+def in_threads(count: int, piece: Callable[[int, _Scratch], None]) -> None:
+    """piece(0) ... piece(count - 1) on as many threads as kernels may use, the caller's among them."""
     helpers = min(kernel_threads(), count) - 1
     numbers = itertools.count()  # next() on it is atomic
 
@@ -279,8 +255,3 @@ def _aligned(*shape: int) -> Floats:
     memory = np.empty(size + 16, np.float32)
     start = -memory.ctypes.data % 64 // 4
     return memory[start : start + size].reshape(shape)
-
-
-def _array(tensor: Tensor) -> Floats:
-    array: Floats = tensor.detach().contiguous().numpy()
-    return array

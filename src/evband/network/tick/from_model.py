@@ -42,11 +42,11 @@ def speaking_params(model: PowerModel) -> dict[str, np.ndarray]:
     rate = model.settings_.dropout_rate
     if not rate:
         return params
-    from evband.network.anchors import DROPOUT, stream
     from evband.network.dropout import draw_masks
+    from evband.network.streams import DROPOUT, stream
 
     passes = len(params["head_w"])
     generators = [stream(model.settings_.seed, p, DROPOUT, 0) for p in range(passes)]
     masks = draw_masks(model.architecture_, rate, 1, generators)
-    inputs, recurrent = ([mask[:, 0].numpy() for mask in group] for group in (masks.inputs, masks.recurrent))
-    return fold_masks(params, inputs, recurrent, masks.output[:, 0].numpy())
+    inputs, recurrent = ([mask[:, 0] for mask in group] for group in (masks.inputs, masks.recurrent))
+    return fold_masks(params, inputs, recurrent, masks.output[:, 0])

@@ -1,0 +1,80 @@
+# mypy: disable-error-code="no-untyped-call"
+"""The one door to Numba: compiled once, kept on disk where that is possible, and compiled anew where it is not.
+
+Numba keeps a function's machine code for as long as the function's own file is unchanged, although the code of the
+functions that it calls is inlined there: here every file of the kernels counts. And a cache must never stand in the
+way: without a folder to write to, with a full disk or with files that a crash has cut short, code is compiled again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numba
+from numba.core.caching import FunctionCache
+
+Stamp = tuple[tuple[float, int], ...]
+
+
+def compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:
+    """``numba.njit`` without Python's lock, and with a cache that fails without a word."""
+
+    def decorate(function: Callable[..., Any]) -> Any:
+        dispatcher: Any = numba.njit(nogil=True, **options)(function)
+        try:
+            dispatcher._cache = _Cache(function)
+        except (RuntimeError, OSError):  # nowhere to write: neither the package's folder nor the user's cache
+            return dispatcher
+        return dispatcher
+
+    return decorate
+
+
+class _Cache(FunctionCache):
+    """Numba's cache, whose damage counts as emptiness."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function)
+        self._cache_file._source_stamp = (*_stat(Path(function.__code__.co_filename)), *_kernel_files())
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        try:
+            return super().load_overload(sig, target_context)
+        except Exception:  # whatever unpickling half a file may raise
+            self._forget()
+            return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        try:
+            super().save_overload(sig, data)
+        except Exception:
+            self._forget()
+
+    def _forget(self) -> None:
+        try:
+            self.flush()
+        except OSError:  # the disk is full, or not ours to write to
+            self.disable()
+
+
+@cache
+def _kernel_files() -> Stamp:
+    """Of all files whose functions are inlined into each other."""
+    network = Path(__file__).parents[1]
+    return tuple(
+        stamp
+        for folder in ("kernels", "tick")
+        for file in sorted((network / folder).glob("*.py"))
+        for stamp in _stat(file)
+    )
+
+
+def _stat(file: Path) -> Stamp:
+    try:
+        stat = file.stat()
+    except OSError:  # in a zip, say
+        return ()
+    return ((stat.st_mtime, stat.st_size),)
