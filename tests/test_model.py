@@ -9,6 +9,7 @@ from sklearn.base import clone
 
 from evband.bands import QuantileSet, StudentMixture
 from evband.errors import ChannelError, SettingsError, TripsError
+from evband.logs.reading import read_trips
 from evband.model import PowerModel
 from evband.preparing import prepare
 from evband.scores import evaluate
@@ -242,3 +243,22 @@ def test_bands_predicted_without_power_are_scored_with_the_power_that_comes_late
     with pytest.raises(TripsError, match="power"):
         evaluate(bands)
     assert evaluate(bands, TRIPS[:3])["crps_kw"] == pytest.approx(evaluate(fitted.predict(TRIPS[:3]))["crps_kw"])
+
+
+@pytest.mark.parametrize("speed", [0.0, 50.0])
+def test_logs_in_which_nothing_moves_are_refused_in_one_sentence(speed):
+    rng = np.random.default_rng(0)
+    frames = [
+        pl.DataFrame(
+            {"time_s": np.arange(300.0), "speed_kmh": speed, "power_kw": 5 + rng.normal(size=300), "trip_id": f"{i}"}
+        )
+        for i in range(4)
+    ]
+    with pytest.raises(TripsError, match="every input is constant"):
+        PowerModel(**TINY).fit(pl.concat(frames))
+
+
+def test_a_gridded_table_without_acceleration_can_be_fitted_and_predicted():
+    frame = drives(3).to_polars().drop("acceleration_ms2")
+    model = PowerModel(**TINY).fit(read_trips(frame))
+    assert np.isfinite(model.predict(read_trips(frame)).mean).all()

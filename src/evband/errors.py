@@ -1,16 +1,43 @@
-"""One family of errors. Every message is one sentence that names the thing, what is wrong and what to do."""
+"""One family of errors. Every message is one sentence that names the thing, what is wrong and what to do.
+
+What a hostile file puts into a message (a name of a million letters, line breaks, terminal codes) must not leave it: every
+message is one printable line of at most `LONGEST` characters, whoever raises it.
+"""
 
 from __future__ import annotations
 
 from importlib import import_module
 
+LONGEST = 400
+_END = 140  # characters kept of the end, where the message says what to do
+
+
+def one_line(text: object) -> str:
+    """A text as one printable line of at most `LONGEST` characters, cut in its middle.
+
+    >>> one_line("a.csv: line 1\\nis broken"), len(one_line("x" * 10_000))
+    ('a.csv: line 1 is broken', 400)
+    """
+    whole = str(text)
+    if len(whole) > 4 * LONGEST:  # do not look at every letter of a hundred megabytes
+        whole = f"{whole[: 2 * LONGEST]} {whole[-2 * LONGEST :]}"
+    line = " ".join("".join(c if c.isprintable() or c.isspace() else "?" for c in whole).split())
+    return line if len(line) <= LONGEST else f"{line[: LONGEST - _END - 5]} ... {line[-_END:]}"
+
 
 class EvbandError(Exception):
     """Base of every error a user can cause; the command line prints it and exits with status 2."""
 
+    def __init__(self, message: object = "") -> None:
+        super().__init__(one_line(message))
+
 
 class LogError(EvbandError):
     """A log file that cannot be read as one."""
+
+
+class UnforeseenError(LogError):
+    """Damage that its reader has no rule for: the user gets one sentence all the same, and tests count it as a fault."""
 
 
 class ChannelError(EvbandError):

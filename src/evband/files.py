@@ -1,4 +1,4 @@
-"""Writing a file whole or not at all: under a temporary name beside it, then renamed."""
+"""Reading a file of a bounded size, and writing one whole or not at all: under a temporary name beside it, then renamed."""
 
 from __future__ import annotations
 
@@ -10,6 +10,38 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from evband.errors import EvbandError, SettingsError
+
+
+def read_bounded(path: str | Path, most: int, error: type[EvbandError], what: str = "file") -> bytes:
+    """A file's bytes, if there are at most `most`; else, or where it cannot be read, one sentence as an `error`.
+
+    Read from the open file, not by its stated size: a pipe or a growing log states none.
+    """
+    try:
+        with Path(path).open("rb") as file:
+            pieces = [file.read(min(os.fstat(file.fileno()).st_size, most) + 1)]
+            while sum(map(len, pieces)) <= most and (more := file.read(1 << 24)):
+                pieces.append(more)
+    except FileNotFoundError:
+        raise error(f"{path}: there is no such file; check the path.") from None
+    except PermissionError:
+        raise error(f"{path}: no permission to read it; change its permissions or copy it.") from None
+    except (OSError, ValueError) as problem:  # a name with a null byte is a ValueError
+        reason = problem.strerror if isinstance(problem, OSError) else problem
+        raise error(f"{path}: the {what} cannot be read ({reason}); check the path.") from None
+    data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+    if len(data) > most:
+        raise error(f"{path}: the {what} has more than {size(most)}, the most that is read; split it.")
+    return data
+
+
+def size(count: int) -> str:
+    """A count of bytes as people write it.
+
+    >>> size(1 << 29), size(1 << 20), size(65536)
+    ('512 MiB', '1 MiB', '64 KiB')
+    """
+    return f"{count >> 20} MiB" if count >= 1 << 20 else f"{count >> 10} KiB"
 
 
 @contextmanager

@@ -82,7 +82,7 @@ def test_bad_paths(run):
 
 def test_no_permission_to_read(run, monkeypatch):
     write("log.csv", DRIVE)
-    monkeypatch.setattr("pathlib.Path.read_bytes", _raise(PermissionError(errno.EACCES, "Permission denied")))
+    monkeypatch.setattr("pathlib.Path.open", _raise(PermissionError(errno.EACCES, "Permission denied")))
     status, _, err = run("inspect", "log.csv")
     assert status == 2
     assert "permission" in err
@@ -97,7 +97,7 @@ def test_a_directory_that_may_not_be_looked_into_and_names_too_long(run, monkeyp
         is_one_sentence(err)
     monkeypatch.setattr("os.stat", _raise(PermissionError(errno.EACCES, "Permission denied")))
     monkeypatch.setattr("pathlib.Path.stat", _raise(PermissionError(errno.EACCES, "Permission denied")))
-    monkeypatch.setattr("pathlib.Path.read_bytes", _raise(PermissionError(errno.EACCES, "Permission denied")))
+    monkeypatch.setattr("pathlib.Path.open", _raise(PermissionError(errno.EACCES, "Permission denied")))
     status, _, err = run("inspect", "closed/log.csv")
     assert status == 2
     assert "permission" in err
@@ -243,3 +243,16 @@ def test_a_full_disk_behind_the_standard_output(tmp_path):
             done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
         assert done.returncode == 2, done.stderr
         is_one_sentence(done.stderr)
+
+
+def test_a_console_of_an_old_code_page_does_not_stop_it(tmp_path):
+    log = tmp_path / "log.csv"
+    header = 'time,"Vehicle speed (km/h)","Ambient temperature (℃)","Скорость ветра (м/с)",\n'
+    log.write_text(header + "".join(f"12:00:{i:02}.000,{i},{i / 10},1,\n" for i in range(30)), encoding="utf-8")
+    for encoding in ("cp1252", "ascii"):
+        command = [sys.executable, "-m", "evband", "inspect", str(log)]
+        done = subprocess.run(
+            command, capture_output=True, env=os.environ | {"PYTHONIOENCODING": f"{encoding}:strict"}, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        assert b"Vehicle speed" in done.stdout

@@ -1,5 +1,7 @@
 """Routes: profiles driven within reason, logs as they were driven, and bad profiles in one sentence."""
 
+import time
+
 import numpy as np
 import polars as pl
 import pytest
@@ -88,5 +90,30 @@ def test_too_little_of_a_route(tmp_path):
     (tmp_path / "empty.csv").write_text("")
     with pytest.raises(LogError, match="empty"):
         read_route(tmp_path / "empty.csv")
-    with pytest.raises(LogError, match="cannot be read"):
+    with pytest.raises(LogError, match="no such file"):
         read_route(tmp_path / "nowhere.csv")
+
+
+@pytest.mark.parametrize(
+    ("columns", "says"),
+    [
+        ({"distance_km": [0.0, 1.0], "speed_kmh": [50.0, 50.0], "stop_s": [0.0, 1e9]}, "takes 2.78e"),
+        ({"distance_km": [0.0, 1.0], "speed_kmh": [1e-6, 1e-6]}, "takes 1e"),
+        ({"distance_km": [0.0, 1.0, 2.0], "speed_kmh": [50.0, 1e-300, 50.0]}, "takes"),
+        ({"time_s": [0.0, 1e12], "speed_kmh": [50.0, 50.0]}, "takes"),
+        ({"distance_km": [0.0, 1e300], "speed_kmh": [50.0, 50.0]}, "is distance_km in metres"),
+        ({"distance_km": [[0.0], [1.0]], "speed_kmh": [50.0, 50.0]}, "not numbers"),
+        ({"distance_km": np.arange(200_001.0), "speed_kmh": np.full(200_001, 50.0)}, "at most 200000 points"),
+    ],
+)
+def test_a_route_that_nobody_drives_takes_neither_memory_nor_time(columns, says):
+    started = time.monotonic()
+    with pytest.raises(LogError, match=says):
+        read_route(pl.DataFrame(columns))
+    assert time.monotonic() - started < 2
+
+
+def test_a_long_route_on_a_fine_grid_is_refused_before_it_is_built():
+    route = read_route(pl.DataFrame({"distance_km": [0.0, 1000.0], "speed_kmh": [50.0, 50.0]}))
+    with pytest.raises(LogError, match="plan it in parts"):
+        route.on_grid(1000.0)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import atexit
 import gc
+import io
 import os
 import sys
 from collections.abc import Callable
@@ -32,7 +33,7 @@ from evband.cli.simulate import simulate
 from evband.cli.stream import stream
 from evband.cli.study import study
 from evband.cli.vehicles import vehicles
-from evband.errors import EvbandError
+from evband.errors import EvbandError, one_line
 
 COMMANDS: tuple[Callable[..., Any], ...] = (
     demo,
@@ -85,9 +86,17 @@ def _search_less_for_garbage() -> None:
     atexit.register(lambda: None if "triton" in sys.modules else gc.freeze())  # Triton complains of what it then finds
 
 
+def _write_any_text() -> None:
+    """A console or a file in an old code page (cp1252) lacks some letters of a log; they become '?', not an error."""
+    for out in (sys.stdout, sys.stderr):
+        if isinstance(out, io.TextIOWrapper) and out.encoding.lower().replace("-", "") not in ("utf8", "utf16"):
+            out.reconfigure(errors="replace")
+
+
 def main() -> None:
     """Run the command line. Bad input ends with one sentence and status 2, Ctrl-C with 130."""
     _search_less_for_garbage()
+    _write_any_text()
     try:
         app()
     except EvbandError as error:
@@ -95,7 +104,7 @@ def main() -> None:
         sys.exit(2)
     except OSError as error:
         what = f"{error.filename or 'The output'}: {error.strerror or error}"
-        print(f"evband: error: {what}; check the disk and the permissions.", file=sys.stderr)
+        print(f"evband: error: {one_line(f'{what}; check the disk and the permissions.')}", file=sys.stderr)
         with suppress(OSError, ValueError):  # what is still to be flushed cannot be written either
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(2)

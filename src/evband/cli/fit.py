@@ -13,6 +13,7 @@ import typer
 from evband.cli.options import Alias, Dbc, FlipPower, Keep, Limit, Logs, Map, read_logs
 from evband.cli.progress import duration, reporting
 from evband.errors import SettingsError
+from evband.files import read_bounded
 
 if TYPE_CHECKING:
     from evband.model import PowerModel
@@ -95,10 +96,8 @@ def _configured(path: Path | None) -> dict[str, Any]:
     if path is None:
         return {}
     try:
-        found = tomllib.loads(path.read_text())
-    except OSError as problem:
-        raise SettingsError(f"{path}: it cannot be read ({problem.strerror}); check the name.") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
+        found = tomllib.loads(read_bounded(path, 1 << 20, SettingsError, "file of settings").decode())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as problem:
         raise SettingsError(f"{path}: this is not TOML ({problem}); write lines such as members = 30.") from None
     known = PowerModel().get_params(deep=False)
     unknown = sorted(set(found) - set(known))

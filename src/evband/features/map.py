@@ -115,6 +115,10 @@ class FeatureMap:
             raise TripsError(f"power_kw is known and varied in {int(known.sum())} usable rows only; give longer trips")
         reach = FEW_REACH if len(trips) < road_load.FEW_TRIPS else REACH
         self._learn({c: s[known] for c, s in signals.items()}, y[known], hinges, reach)
+        if not self.road_names:
+            raise TripsError(
+                "nothing in these trips moves: every input is constant (a parked car, or one speed throughout); give logs of driving"
+            )
         return self
 
     def _learn(self, signals: dict[str, np.ndarray], y: np.ndarray, hinges: bool, reach: float = REACH) -> None:

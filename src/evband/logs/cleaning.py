@@ -28,12 +28,13 @@ def clean(series: Mapping[str, Series], options: Cleaning) -> tuple[AllSeries, l
     found: list[Finding] = []
     kept = {name: series[name] for name in VALUES if name in series and len(series[name][0])}
     kept = {name: _glitches(name, s, options, found) for name, s in kept.items()}
+    kept = {name: s for name, s in kept.items() if len(s[0])}
     kept = _fills(kept, options, found)
     if "power_kw" not in kept and {"battery_current_a", "battery_voltage_v"} <= kept.keys():
         rebuilt = rebuild_power(kept["battery_current_a"], kept["battery_voltage_v"])
         kept["power_kw"] = _glitches("power_kw", rebuilt, options, found)
     _check_sign(kept, found)
-    kept = _standing(kept, options, found)
+    kept = {name: s for name, s in _standing(kept, options, found).items() if len(s[0])}
     kept = _stuck(kept, options, found)
     _gaps(kept, options, found)
     return {name: s for name, s in kept.items() if len(s[0])}, found
@@ -41,6 +42,18 @@ def clean(series: Mapping[str, Series], options: Cleaning) -> tuple[AllSeries, l
 
 def _glitches(name: str, readings: Series, options: Cleaning, found: list[Finding]) -> Series:
     """Values that cannot be (outside the channel's limits, not finite) and spikes."""
+    time, value = outside_limits(name, readings, options, found)
+    while name in SPIKES and (spike := _spikes(time, value, SPIKES[name], options.max_gap_s)).any():
+        text = f"{spike.sum()} lone spikes of more than {SPIKES[name]:g} {CHANNELS[name].unit}"
+        found.append(_finding("spike", name, time[spike], options.glitches, text))
+        if not options.glitches:
+            break
+        time, value = time[~spike], value[~spike]  # a double spike shows its second half only now: look again
+    return time, value
+
+
+def outside_limits(name: str, readings: Series, options: Cleaning, found: list[Finding]) -> Series:
+    """Values that cannot be: outside the channel's limits."""
     time, value = readings
     low, high = options.limits.get(name, (CHANNELS[name].low, CHANNELS[name].high))
     bad = ~((value >= low) & (value <= high))
@@ -50,12 +63,6 @@ def _glitches(name: str, readings: Series, options: Cleaning, found: list[Findin
         found.append(_finding("glitch", name, time[bad], options.glitches, text))
         if options.glitches:
             time, value = time[~bad], value[~bad]
-    while name in SPIKES and (spike := _spikes(time, value, SPIKES[name], options.max_gap_s)).any():
-        text = f"{spike.sum()} lone spikes of more than {SPIKES[name]:g} {CHANNELS[name].unit}"
-        found.append(_finding("spike", name, time[spike], options.glitches, text))
-        if not options.glitches:
-            break
-        time, value = time[~spike], value[~spike]  # a double spike shows its second half only now: look again
     return time, value
 
 

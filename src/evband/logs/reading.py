@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import glob
-import gzip
 import os
 import tomllib
-import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -20,13 +18,14 @@ from numpy.typing import NDArray
 
 from evband.channels import EDGES, VALUES, require
 from evband.errors import LogError, SettingsError
-from evband.logs import tidy
+from evband.files import read_bounded
+from evband.logs import border, gridded, tidy
 from evband.logs.cleaning import clean
 from evband.trips import Trip, Trips
 from evband.trips.quality import Cleaning, Quality
 from evband.trips.readings import Readings, ReadOptions, Series
 
-HEAD = 65536
+MOST_MAP = 1 << 20  # bytes of a map
 _FLIPPED = ("power_kw", "battery_current_a")
 
 
@@ -63,8 +62,8 @@ def read_trips(
 
 def to_trip(readings: Readings, where: str, cleaning: Cleaning, flip_power: bool = False) -> Trip:
     """One drive, cleaned and checked, with the report of what was found."""
-    series = {name: s for name, s in readings.series.items() if len(s[0])}
-    label = f"{where} (trip {readings.trip_id})"
+    label = f"{where} (trip {border.valid_id(where, readings.trip_id)})"
+    series = border.valid_series(label, readings.series)
     if not series:
         raise LogError(f"{label}: all values are missing; there is nothing to read in it.")
     require("speed_kmh", series, label)
@@ -73,8 +72,10 @@ def to_trip(readings: Readings, where: str, cleaning: Cleaning, flip_power: bool
         series = {name: (t, -v) if name in _FLIPPED else (t, v) for name, (t, v) in series.items()}
         notes = (*notes, "the sign of power and current was turned (flip_power)")
     if readings.hz is not None:
-        table = _with_truth(_table(series), readings).with_columns(segment=pl.Series(readings.segment, dtype=pl.Int32))
-        return Trip(readings.trip_id, table, readings.hz, Quality(readings.format, where, notes))
+        series, findings = gridded.limited(series, cleaning)
+        require("speed_kmh", series, label)
+        table = gridded.with_segments(_with_truth(_table(series), readings), readings, label)
+        return Trip(readings.trip_id, table, readings.hz, Quality(readings.format, where, notes, tuple(findings)))
     series, findings = clean(series, cleaning)
     if "speed_kmh" not in series:
         why = "; ".join(f.text for f in findings if f.channel in (None, "speed_kmh"))
@@ -158,12 +159,13 @@ def _paths(source: str | Path) -> list[Path]:
 
 def read_file(path: Path, options: ReadOptions) -> list[Readings]:
     """The drives in one file, by the first format that recognises its content (or the user's --map)."""
-    data = _bytes(path)
-    head = data[:HEAD]
+    data = border.log_bytes(path)
+    head = data[: border.HEAD]
     for module in formats(options):
-        if module.detect(head):
-            readings: list[Readings] = module.read(path, data, options)
-            return readings
+        with border.foreseen(path, module.NAME):
+            if module.detect(head):
+                readings: list[Readings] = module.read(path, data, options)
+                return readings
     known = ", ".join(str(module.NAME) for module in formats(ReadOptions()))
     kind = "a binary file of no known format" if b"\0" in head else "no known format"
     raise LogError(f"{path}: this is {kind}; known are {known}; describe any other table in a --map file.")
@@ -178,34 +180,13 @@ def formats(options: ReadOptions) -> list[ModuleType]:
     return [*known.FORMATS, tidy]
 
 
-def _bytes(path: Path) -> bytes:
-    try:
-        data = path.read_bytes()
-    except FileNotFoundError as error:
-        raise LogError(f"{path}: there is no such file; check the path.") from error
-    except PermissionError as error:
-        raise LogError(f"{path}: no permission to read it; change its permissions or copy it.") from error
-    except OSError as error:
-        raise LogError(f"{path}: it cannot be read ({error.strerror}).") from error
-    if data.startswith(b"\x1f\x8b"):
-        try:
-            data = gzip.decompress(data)
-        except (OSError, EOFError, zlib.error) as error:
-            raise LogError(f"{path}: the gzip data is damaged or cut short; fetch the file again.") from error
-    if not data[:HEAD].strip() and not data.strip():
-        raise LogError(f"{path}: the file is empty; there is no trip in it.")
-    return data
-
-
 def _mapping(map: str | Path | Mapping[str, Any] | None) -> Mapping[str, Any] | None:
     if map is None or isinstance(map, Mapping):
         return map
     try:
-        return tomllib.loads(Path(map).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise SettingsError(f"{map}: the map cannot be read ({error.strerror}); check the path.") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise SettingsError(f"{map}: the map is not valid TOML ({error}); correct it.") from error
+        return tomllib.loads(read_bounded(map, MOST_MAP, SettingsError, "map").decode("utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise SettingsError(f"{map}: the map is not valid TOML ({error}); correct it.") from None
 
 
 def _free_id(wanted: str, trips: Sequence[Trip]) -> str:

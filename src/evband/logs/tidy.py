@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import re
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 
 from evband.channels import EDGES, VALUES, require
 from evband.errors import LogError
+from evband.logs import border
 from evband.logs.formats import text
 from evband.trips.readings import Readings, ReadOptions
 from evband.trips.trips import truths
@@ -38,27 +38,26 @@ def read(path: Path, data: bytes, options: ReadOptions) -> list[Readings]:
 
 def parse(path: Path, data: bytes) -> pl.DataFrame:
     """The file's table, whatever its columns are called."""
-    try:
-        if data.startswith(_PARQUET):
-            return pl.read_parquet(io.BytesIO(data))
-        if data[:2] in text.UTF16:
-            data = text.to_utf8(data)
-        header = _header(data[:65536])
-        other = max(";", "\t", "|", key=header.count)
-        if header.count(other) > header.count(","):
-            raise LogError(
-                f"{path}: its columns are separated by {other!r}, a tidy table's by commas; "
-                f"write it with commas or describe it in a --map file."
-            )
+    if data.startswith(_PARQUET):
+        return border.parquet(path, data)
+    if data[:2] in text.UTF16:
+        data = text.to_utf8(data)
+    border.check_header_line(path, data[: border.HEAD], 0, len(data) <= border.HEAD)
+    header = _header(data[: border.HEAD])
+    other = max(";", "\t", "|", key=header.count)
+    if header.count(other) > header.count(","):
+        raise LogError(
+            f"{path}: its columns are separated by {other!r}, a tidy table's by commas; "
+            f"write it with commas or describe it in a --map file."
+        )
+    border.check_width(path, header.count(",") + 1)
+    with border.parsing(path):
         try:
             return _read_csv(data)
         except pl.exceptions.PolarsError as error:
             if "utf-8" not in str(error):
                 raise
-            return _read_csv(text.to_utf8(data))
-    except pl.exceptions.PolarsError as error:
-        reason = str(error).strip().splitlines()[0].rstrip(".")
-        raise LogError(f"{path}: the table cannot be parsed ({reason}); check that it is whole.") from error
+        return _read_csv(text.to_utf8(data))
 
 
 def _read_csv(data: bytes) -> pl.DataFrame:
@@ -76,7 +75,7 @@ def frame_readings(
     frame = _renamed(frame, aliases or {})
     for needed in ("time_s", "speed_kmh"):
         require(needed, frame.columns, where)
-    numbered = "segment" in frame.columns and frame["segment"].dtype.is_integer() and not frame["segment"].null_count()
+    numbered = _has_segments(frame)
     ours = (*VALUES, *EDGES) if numbered else VALUES  # a grid's edge speeds come along with it
     channels = [name for name in ours if name in frame.columns]
     truth = [name for name in truths(frame) if frame[name].dtype.is_numeric()]
@@ -87,22 +86,41 @@ def frame_readings(
     numbers = frame.select([_number(frame, name, where) for name in ("time_s", *channels, *truth)])
     if numbered:
         numbers = numbers.with_columns(frame["segment"].cast(pl.Int32))
-    ids = (
-        frame["trip_id"].cast(pl.String)
-        if "trip_id" in frame.columns
-        else pl.repeat(default_id, frame.height, eager=True)
-    )
-    if ids.null_count():
-        raise LogError(f"{where}: {ids.null_count()} rows have no trip_id; give every row one, or drop the column.")
     if not frame.height:
         raise LogError(f"{where}: it has a header but no rows; there is no trip in it.")
-    numbers = numbers.with_columns(ids.alias("trip_id"))
+    numbers = numbers.with_columns(_ids(frame, where, default_id).alias("trip_id"))
     parts = numbers.partition_by("trip_id", maintain_order=True, as_dict=True, include_key=False)
     trips = {str(key[0]): _in_order(str(key[0]), part, where) for key, part in parts.items()}
     hz = grid_rate([part["time_s"].to_numpy() for part, _ in trips.values()]) if numbered else None
     if numbered and hz is None:
         notes = (*notes, "the column segment was ignored: the times lie on no grid")
     return [_one_trip(name, part, where, (*notes, *more), hz) for name, (part, more) in trips.items()]
+
+
+def _has_segments(frame: pl.DataFrame) -> bool:
+    """Whether a column `segment` numbers the rows as our own tables do: whole numbers of 32 bits, none missing."""
+    if "segment" not in frame.columns:
+        return False
+    column = frame["segment"]
+    if not column.dtype.is_integer() or column.null_count() or not len(column):
+        return False
+    low, high = column.to_physical().cast(pl.Float64).min(), column.to_physical().cast(pl.Float64).max()
+    return isinstance(low, float) and isinstance(high, float) and low >= -(2.0**31) and high < 2.0**31
+
+
+def _ids(frame: pl.DataFrame, where: str, default_id: str) -> pl.Series:
+    """The trip_id of every row as text."""
+    if "trip_id" not in frame.columns:
+        return pl.repeat(default_id, frame.height, eager=True)
+    ids = frame["trip_id"]
+    if ids.dtype.is_nested() or ids.dtype in (pl.Binary, pl.Object):
+        raise LogError(f"{where}: the column trip_id holds {ids.dtype}, not a text or number; convert it first.")
+    ids = ids.cast(pl.String)
+    if ids.null_count():
+        raise LogError(f"{where}: {ids.null_count()} rows have no trip_id; give every row one, or drop the column.")
+    if (count := ids.n_unique()) > border.MOST_TRIPS:
+        raise LogError(f"{where}: it holds {count} trips, more than {border.MOST_TRIPS}; split it.")
+    return ids
 
 
 def _renamed(frame: pl.DataFrame, aliases: Mapping[str, Sequence[str]]) -> pl.DataFrame:
@@ -155,6 +173,9 @@ def _in_order(trip_id: str, part: pl.DataFrame, where: str) -> tuple[pl.DataFram
     if not np.isfinite(time).all():
         row = int(np.argmin(np.isfinite(time))) + 1
         raise LogError(f"{where}: trip {trip_id} has no time_s in its row {row}; give every row a time.")
+    if np.abs(time).max() > border.LATEST_S:
+        row = int(np.argmax(np.abs(time) > border.LATEST_S))
+        raise LogError(f"{where}: trip {trip_id} has the time_s {time[row]:g}, when nobody drives; correct the times.")
     steps = np.diff(time)
     if (steps < 0).any():
         row = int(np.argmax(steps < 0)) + 1
@@ -162,10 +183,11 @@ def _in_order(trip_id: str, part: pl.DataFrame, where: str) -> tuple[pl.DataFram
             f"{where}: time runs backwards in trip {trip_id}, from {time[row - 1]:g} to {time[row]:g} s at its row {row + 1}; "
             f"sort the rows, or give each drive a trip_id of its own."
         )
-    if not (steps == 0).any():
+    same = steps < border.SHORTEST_STEP_S
+    if not same.any():
         return part, ()
-    note = f"{int((steps == 0).sum())} rows repeat the time of the row before; the last of each is kept"
-    return part.filter(pl.Series(np.append(steps > 0, True))), (note,)
+    note = f"{int(same.sum())} rows repeat the time of the row before; the last of each is kept"
+    return part.filter(pl.Series(np.append(~same, True))), (note,)
 
 
 def _one_trip(trip_id: str, part: pl.DataFrame, where: str, notes: tuple[str, ...], hz: float | None) -> Readings:
@@ -178,6 +200,6 @@ def _one_trip(trip_id: str, part: pl.DataFrame, where: str, notes: tuple[str, ..
             series[name] = (time, value) if known.all() else (time[known], value[known])
     if not series:
         raise LogError(f"{where}: all values of trip {trip_id} are missing; leave that trip out.")
-    segment = part["segment"].to_numpy() if hz is not None else None
+    segment = (time, part["segment"].to_numpy()) if hz is not None else None
     truth = part.select("time_s", *truths(part)) if truths(part) else None
     return Readings(trip_id, series, NAME, notes, hz, segment, truth)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from evband.channels import CHANNELS, EDGES
 from evband.errors import LogError
+from evband.files import read_bounded
 from evband.logs.tidy import parse
 from evband.trips import Trip, Trips
 
@@ -25,6 +26,12 @@ Array = NDArray[np.float64]
 RATE_MS2 = 1.2  # speeding up and braking of an unhurried driver
 PLACES = ("elevation_m", "ambient_temp_c", "wind_ms", "grade_pct")
 LOG_STEP_S = 2.5  # a time profile sampled more finely than this is a log
+# The border of routes: what is beyond is one sentence, and no memory or time is spent on it.
+MOST_BYTES = 64 << 20  # of a file
+MOST_POINTS = 200_000
+LONGEST_S = 14 * 86_400.0  # driving and halts together
+LONGEST_KM = 20_000.0
+MOST_ROWS = 20_000_000  # on a grid
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +68,10 @@ class Route:
         """Rows as `evband.trips.grid` makes them: mean speed of each bin, its change, places at the bin's end."""
         if self.log is not None:
             return self.log.on_grid(hz)
+        if self.time_s[-1] * hz > MOST_ROWS:
+            raise LogError(
+                f"The route {self.name} takes {self.time_s[-1] / 3600:.0f} h, over {MOST_ROWS} rows at {hz:g} Hz; plan it in parts."
+            )
         rows = max(int(np.floor(self.time_s[-1] * hz + 1e-6)), 1)
         ends = np.arange(rows + 1) / hz
         speed = np.interp(ends, self.time_s, self.speed_kmh)
@@ -112,10 +123,7 @@ def read_route(source: Any, start_kmh: float = 0.0) -> Route:
 
 def _profile_table(path: Path) -> pl.DataFrame | None:
     """The file's table if it is a profile; None if it should be read as a log."""
-    try:
-        data = path.read_bytes()
-    except OSError as problem:
-        raise LogError(f"{path}: the route cannot be read ({problem.strerror}); check the path.") from None
+    data = read_bounded(path, MOST_BYTES, LogError, "route")
     header = {name.strip(' "\r') for name in data[:4096].removeprefix(b"\xef\xbb\xbf").split(b"\n")[0].decode("utf-8", "replace").split(",")}  # fmt: skip
     if not data.strip():
         raise LogError(f"{path}: the route is empty; it needs speed_kmh and distance_km or time_s.")
@@ -134,6 +142,8 @@ def from_profile(table: pl.DataFrame, where: str, start_kmh: float = 0.0) -> Rou
         raise LogError(
             f"{where}: a route needs speed_kmh and distance_km or time_s, and has {', '.join(table.columns)}."
         )
+    if table.height > MOST_POINTS:
+        raise LogError(f"{where}: a route has at most {MOST_POINTS} points and this one {table.height}; thin it out.")
     if table.height < 2:
         raise LogError(f"{where}: a route needs at least two points and has {table.height}; add where it ends.")
     speed = _numbers(table, "speed_kmh", where)
@@ -150,6 +160,7 @@ def from_profile(table: pl.DataFrame, where: str, start_kmh: float = 0.0) -> Rou
     stops = _numbers(table, "stop_s", where, fill=0.0) if "stop_s" in table.columns else np.zeros(len(axis))
     if (stops < 0).any():
         raise LogError(f"{where}: stop_s is negative in row {int(np.argmax(stops < 0)) + 1}; give seconds from 0 on.")
+    _check_extent(where, by, axis, speed, stops)
     if not speed.any():
         raise LogError(f"{where}: speed_kmh is 0 everywhere, so this route leads nowhere; give the speeds driven.")
     if by == "time_s":
@@ -160,6 +171,23 @@ def from_profile(table: pl.DataFrame, where: str, start_kmh: float = 0.0) -> Rou
         km = axis - axis[0]
         route = Route(Path(where).name, *_legs(1000.0 * km, speed / 3.6, stops, start_kmh / 3.6))
     return replace(route, along={name: _along(table, name, km, where) for name in PLACES if name in table.columns})
+
+
+def _check_extent(where: str, by: str, axis: Array, speed: Array, stops: Array) -> None:
+    """An error for a route that nobody drives: its time, halts and length are added up before anything is built of them."""
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        length = float(axis[-1] - axis[0])
+        leg = np.where(speed[:-1] > 0, speed[:-1], speed[1:])
+        moving = leg > 0
+        driving = length if by == "time_s" else 3600.0 * float(np.sum(np.diff(axis)[moving] / leg[moving]))
+        seconds = driving + float(stops.sum())
+    if by == "distance_km" and not length <= LONGEST_KM:
+        raise LogError(f"{where}: the route is {length:g} km long, more than {LONGEST_KM:g}; is distance_km in metres?")
+    if not seconds <= LONGEST_S:
+        raise LogError(
+            f"{where}: the route takes {seconds / 3600:.3g} h with its halts, more than {LONGEST_S / 3600:g}; "
+            "correct speed_kmh, stop_s or time_s, or plan it in parts."
+        )
 
 
 def _along(table: pl.DataFrame, name: str, km: Array, where: str) -> tuple[Array, Array]:
@@ -188,6 +216,8 @@ def _numbers(table: pl.DataFrame, name: str, where: str, fill: float | None = No
 
 def _cast(table: pl.DataFrame, name: str, where: str) -> Array:
     column = table[name]
+    if not (column.dtype.is_numeric() or column.dtype in (pl.String, pl.Null)):
+        raise LogError(f"{where}: {name} holds {column.dtype}, not numbers; convert it first.")
     number = column.cast(pl.Float64, strict=False)
     bad = (number.is_null() & column.is_not_null()).arg_true()
     if len(bad):

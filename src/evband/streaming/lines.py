@@ -17,6 +17,7 @@ from evband.energy import Ahead, SoFar, check_battery
 from evband.energy.range import LEVELS, plan
 from evband.errors import SettingsError
 from evband.logs.formats.abrp import KEYS
+from evband.streaming.saved import LATEST_S, check
 from evband.streaming.ticks import Stream
 from evband.trips.bins import Bins, Row
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from evband.model import PowerModel
 
 NEW_TRIP_S = 600.0  # silence, or a clock set back, for longer than this begins another trip
+LONGEST_ID = 200  # letters of a trip's id that count
 RANGE_EVERY_S = 10.0  # range moves slowly; between two looks the last one stands
 LIMITS = {name: (channel.low, channel.high) for name, channel in CHANNELS.items()}
 TIMES = ("utc", "time_s", "timestamp")
@@ -109,12 +111,15 @@ class LineStream:
     def sample(self, time: float, sample: Mapping[str, Any]) -> dict[str, Any]:
         """Take one sample; what is known of power, energy and range after it."""
         trip = sample.get("trip_id")
+        trip = None if trip is None else str(trip)[:LONGEST_ID]
+        if abs(time) > LATEST_S:
+            return self.shown | {"held": True, "ignored": "time"}
         if self.time is not None:
-            if (trip is not None and str(trip) != self.trip) or abs(time - self.time) > NEW_TRIP_S:
+            if (trip is not None and trip != self.trip) or abs(time - self.time) > NEW_TRIP_S:
                 self._begin()
             elif time <= self.time:
                 return self.shown | {"held": True, "ignored": "late" if time < self.time else "duplicate"}
-        self.time, self.trip = time, None if trip is None else str(trip)
+        self.time, self.trip = time, trip
         values = readings(sample)
         rows = self._bins.add(time, values)
         self.soc = values.get("soc_pct", self.soc)
@@ -192,9 +197,10 @@ class LineStream:
 
     def restore(self, saved: Mapping[str, Any]) -> None:
         """Go on from what `to_dict` gave, with the same model."""
+        if saved.get("model", self._model) != self._model:
+            raise SettingsError("The saved state belongs to another model; start without it.")
+        check(saved, self.to_dict(), 1.0 / self._stream.hz)
         try:
-            if saved["model"] != self._model:
-                raise SettingsError("The saved state belongs to another model; start without it.")
             self._stream.restore(saved["stream"])
             self._bins.restore(saved["bins"])
             self.members_kwh = np.asarray(saved["members_kwh"], float).reshape(self.members_kwh.shape)

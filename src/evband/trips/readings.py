@@ -34,7 +34,7 @@ class Readings:
     format: str
     notes: tuple[str, ...] = ()  # what a user should know: units converted, duplicates dropped, which PID was chosen
     hz: float | None = None  # set only by a table that already is on the grid
-    segment: NDArray[np.int32] | None = None  # with hz: the segment number of every row of that table
+    segment: tuple[NDArray[np.float64], NDArray[np.int32]] | None = None  # with hz: (time_s, segment) of every row
     truth: pl.DataFrame | None = None  # time_s and the columns true_* of a simulated table
 
 

@@ -95,8 +95,9 @@ def _samples(path: Path, data: bytes) -> Iterator[tuple[int, dict[str, Any]]]:
 def _parse(path: Path, number: int, line: str) -> Any:
     try:
         return json.loads(line)
-    except json.JSONDecodeError as problem:
-        raise LogError(f"{path}: line {number} is no JSON ({problem.msg}); repair or remove that line.") from None
+    except (ValueError, RecursionError) as problem:  # a number of 5000 digits, a million brackets
+        reason = problem.msg if isinstance(problem, json.JSONDecodeError) else "too deep or too long"
+        raise LogError(f"{path}: line {number} is no JSON ({reason}); repair or remove that line.") from None
 
 
 def _unwrap(path: Path, number: int, item: Any) -> dict[str, Any]:
@@ -112,6 +113,6 @@ def _number(raw: Any) -> float | None:
         return None
     try:
         value = float(raw)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return None
     return value if np.isfinite(value) else None

@@ -13,7 +13,6 @@
 from __future__ import annotations
 
 import difflib
-import io
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +25,7 @@ from numpy.typing import NDArray
 from evband.channels import CHANNELS, known_units
 from evband.channels import from_unit as convert
 from evband.errors import LogError, SettingsError
+from evband.logs import border
 from evband.logs.formats import claims, clock, text
 from evband.logs.formats.naming import trip_id
 from evband.logs.formats.units import unit_for
@@ -144,12 +144,7 @@ def _column(name: str, entry: Mapping[str, Any]) -> Column:
 
 def _frame(path: Path, data: bytes, settings: Mapping[str, Any]) -> tuple[pl.DataFrame, int]:
     if data.startswith(b"PAR1"):
-        try:
-            return pl.read_parquet(io.BytesIO(data)), 1
-        except pl.exceptions.PolarsError as problem:
-            raise LogError(
-                f"{path}: the Parquet file cannot be read ({str(problem).splitlines()[0]}); fetch it again."
-            ) from None
+        return border.parquet(path, data), 1
     table = text.table(path, data, row=settings.get("skip_rows"), delimiter=settings.get("delimiter"))
     names = {str(i): name for i, name in enumerate(table.header) if name and name not in table.header[:i]}
     return table.frame.select(list(names)).rename(names), table.first_line

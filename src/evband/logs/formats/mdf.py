@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from evband.channels import CHANNELS
-from evband.errors import LogError
+from evband.errors import EvbandError, LogError
 from evband.logs.formats import aliases as alias_table
 from evband.logs.formats import claims
 from evband.logs.formats.mapped import parse_map
@@ -35,7 +35,7 @@ def detect(head: bytes) -> bool:
 
 def read(path: Path, data: bytes, options: ReadOptions) -> list[Readings]:
     """One drive a file."""
-    with _open(path, data, options) as file:
+    with _open(path, data, options) as file, _damage(path):
         signals = {f"{name}\x00{group}": (name, unit, group, index) for name, unit, group, index in _signals(file)}
         if options.map is not None:
             return [_mapped(path, file, signals, options)]
@@ -66,6 +66,18 @@ def _open(path: Path, data: bytes, options: ReadOptions) -> Any:
         gc.collect()
     what = " with that DBC" if options.dbc else ""
     raise LogError(f"{path}: the MF4 file cannot be read{what} ({reason}); check that it is whole.")
+
+
+@contextmanager
+def _damage(path: Path) -> Iterator[None]:
+    """asammdf raises whatever the damaged bytes lead to."""
+    try:
+        yield
+    except EvbandError:
+        raise
+    except Exception as problem:
+        reason = str(problem).strip() or type(problem).__name__
+        raise LogError(f"{path}: the MF4 file cannot be read ({reason[:150]}); check that it is whole.") from None
 
 
 @contextmanager

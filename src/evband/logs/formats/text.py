@@ -10,6 +10,7 @@ from pathlib import Path
 import polars as pl
 
 from evband.errors import LogError
+from evband.logs import border
 
 DELIMITERS = ",;\t"
 _WRONG = "|"
@@ -80,8 +81,9 @@ def table(
     """
     if data[:2] in UTF16:
         data = to_utf8(data)
-    head = data[: 1 << 16]
+    head = data[: border.HEAD]
     row = _header_row(head) if row is None else row
+    border.check_header_line(path, head, row, len(data) <= border.HEAD)
     if row >= len(lines(head, row + 1)):
         raise LogError(f"{path}: it has no line {row + 1} for a header to stand in; correct the map's skip_rows.")
     names, found = header(head, row)
@@ -93,13 +95,15 @@ def table(
             "save it with ',' or ';', or name the delimiter in a --map file."
         )
     delimiter = delimiter or found
+    border.check_width(path, len(names))
     _check_width(path, head, names, delimiter, row)
     notes: tuple[str, ...] = ()
-    try:
-        frame = _parse(data, delimiter, row + 1, len(names) + 1, keep, numeric)
-    except pl.exceptions.PolarsError as problem:
-        repaired, notes = _repair(path, data, delimiter, str(problem))
-        frame = _parse(repaired, delimiter, row + 1, len(names) + 1, keep, numeric)
+    with border.parsing(path, f"table separated by {delimiter!r}"):
+        try:
+            frame = _parse(data, delimiter, row + 1, len(names) + 1, keep, numeric)
+        except pl.exceptions.PolarsError as problem:
+            repaired, notes = _repair(path, data, delimiter, str(problem))
+            frame = _parse(repaired, delimiter, row + 1, len(names) + 1, keep, numeric)
     if frame.height == 0:
         raise LogError(f"{path}: it has a header but no rows; record or export the drive again.")
     return Table(frame, names, row + 2, notes)

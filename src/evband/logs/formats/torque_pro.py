@@ -77,8 +77,12 @@ def _times(path: Path, tables: list[text.Table]) -> tuple[NDArray[np.float64], l
     clocks = []
     for table in tables:
         lower = [name.casefold() for name in table.header]
-        column = next(str(lower.index(name)) for name in _TIMES if name in lower)
-        clocks.append(table.frame[column])
+        column = next((lower.index(name) for name in _TIMES if name in lower), None)
+        if column is None:
+            raise LogError(
+                f"{path}: the header at line {table.first_line - 1} names no Device Time; repair or remove that section."
+            )
+        clocks.append(table.frame[str(column)])
     seconds = clock.since_first_day(pl.concat([c.alias("t") for c in clocks]))
     if not np.isfinite(seconds).any():
         raise LogError(

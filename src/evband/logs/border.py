@@ -1,0 +1,169 @@
+"""The border of logs: every file passes here, and what is too large, too wide or too strange does not get further.
+
+Sizes are bounded before anything is unpacked or parsed (docs/limits.md states what that bounds in memory and time); whatever
+a parser makes of damaged bytes, a panic of compiled code included, comes out as a LogError; and the series of a drive leave
+with times that increase, values that are finite, and nothing else.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+from polars.exceptions import PanicException, PolarsError
+
+from evband.errors import EvbandError, LogError, UnforeseenError
+from evband.files import read_bounded, size
+from evband.trips.readings import Series
+
+HEAD = 1 << 16  # bytes by which a format is recognised; a header line ends in them
+MOST_BYTES = 512 << 20  # of a log, as it is and unpacked
+MOST_CELLS = 1 << 27  # of a table: 1 GiB as numbers
+MOST_COLUMNS = 4096
+MOST_TRIPS = 100_000  # in one file
+LONGEST_ID = 200  # characters
+LATEST_S = 1e12  # either side of zero; a Unix time is 2e9
+SHORTEST_STEP_S = 1e-6  # two readings closer than that are one: a clock of seconds since 1970 resolves no less
+
+_GZIP = b"\x1f\x8b"
+_STDERR = threading.Lock()
+_DAMAGE = (PolarsError, PanicException, LookupError, ValueError, TypeError, ArithmeticError, AttributeError, StopIteration,
+           RecursionError, MemoryError, OSError)  # fmt: skip
+
+
+def log_bytes(path: Path) -> bytes:
+    """A log's bytes, unpacked if they are gzip, none of it larger than `MOST_BYTES`."""
+    data = read_bounded(path, MOST_BYTES, LogError, "log")
+    if data.startswith(_GZIP):
+        data = _unpacked(path, data)
+    if not data[:HEAD].strip() and not data.strip():
+        raise LogError(f"{path}: the file is empty; there is no trip in it.")
+    return data
+
+
+def _unpacked(path: Path, data: bytes) -> bytes:
+    """All members of a gzip file; a small file that unpacks to gigabytes is stopped at the limit."""
+    pieces: list[bytes] = []
+    left = MOST_BYTES
+    while data.startswith(_GZIP):
+        unpacker = zlib.decompressobj(wbits=31)
+        try:
+            piece = unpacker.decompress(data, left + 1)
+        except zlib.error:
+            raise LogError(f"{path}: the gzip data is damaged; fetch the file again.") from None
+        left -= len(piece)
+        if left < 0:
+            raise LogError(f"{path}: it unpacks to more than {size(MOST_BYTES)}, the most that is read; split it.")
+        if not unpacker.eof:
+            raise LogError(f"{path}: the gzip data is cut short; fetch the file again.")
+        pieces.append(piece)
+        data = unpacker.unused_data
+    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+
+def check_width(path: Path | str, columns: int) -> None:
+    """An error for a table too wide to be a log."""
+    if columns > MOST_COLUMNS:
+        raise LogError(
+            f"{path}: its header has {columns} columns, and no log has over {MOST_COLUMNS}; export fewer columns."
+        )
+
+
+def check_header_line(path: Path | str, head: bytes, row: int, whole: bool) -> None:
+    """An error where line `row` of a text table does not end in its first 64 KiB (`whole`: there is no more than that)."""
+    if not whole and head.count(b"\n", 0, HEAD) <= row:
+        raise LogError(f"{path}: its header line is longer than {size(HEAD)}; export fewer columns, or check the file.")
+
+
+@contextmanager
+def parsing(path: Path | str, what: str = "table") -> Iterator[None]:
+    """Whatever a parser raises on damaged bytes becomes a LogError with its first words."""
+    try:
+        yield
+    except EvbandError:
+        raise
+    except MemoryError:
+        raise LogError(f"{path}: there is not enough memory to read it; split it.") from None
+    except _DAMAGE as problem:
+        reason = (str(problem).strip().splitlines() or [type(problem).__name__])[0].rstrip(".")[:150]
+        raise LogError(f"{path}: the {what} cannot be parsed ({reason}); check that it is whole.") from None
+
+
+@contextmanager
+def foreseen(path: Path | str, format: str) -> Iterator[None]:
+    """The last net around a reader: what it did not foresee is one sentence, and in tests a fault."""
+    try:
+        yield
+    except EvbandError:
+        raise
+    except MemoryError:
+        raise LogError(f"{path}: there is not enough memory to read it; split it.") from None
+    except _DAMAGE as problem:
+        raise UnforeseenError(
+            f"{path}: read as {format}, it is damaged in a way not foreseen ({type(problem).__name__}: {str(problem)[:120]}); "
+            "check that it is whole, and report it if it is."
+        ) from problem
+
+
+def parquet(path: Path | str, data: bytes) -> pl.DataFrame:
+    """A Parquet file's table. Its size is looked up first: a few kilobytes can promise billions of equal rows."""
+    with parsing(path, "Parquet table"), _quiet_panics():
+        lazy = pl.scan_parquet(data)
+        columns = len(lazy.collect_schema())
+        check_width(path, columns)
+        rows = int(lazy.select(pl.len()).collect().item())
+        if rows * max(columns, 1) > MOST_CELLS:
+            raise LogError(
+                f"{path}: its table has {rows} rows of {columns} columns, more than {MOST_CELLS} cells; split it."
+            )
+        return pl.read_parquet(data)
+
+
+@contextmanager
+def _quiet_panics() -> Iterator[None]:
+    """Compiled code prints its panic to file 2 before it raises it; the error already says it, so file 2 goes nowhere."""
+    with _STDERR:
+        kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, 2)
+        try:
+            yield
+        finally:
+            os.dup2(kept, 2)
+            os.close(kept)
+            os.close(nowhere)
+
+
+def valid_series(where: str, series: Mapping[str, Series]) -> dict[str, Series]:
+    """The series with finite values at finite, increasing instants no closer than a microsecond; empty ones are left out."""
+    kept: dict[str, Series] = {}
+    for name, (time, value) in series.items():
+        good = np.isfinite(time) & np.isfinite(value)
+        if not good.all():
+            time, value = time[good], value[good]
+        if not len(time):
+            continue
+        if max(abs(float(time[0])), abs(float(time[-1]))) > LATEST_S:
+            raise LogError(f"{where}: {name} has a reading at {time[-1]:g} s, when nobody drives; correct the times.")
+        step = np.diff(time)
+        if (step < 0).any():
+            order = np.argsort(time, kind="stable")
+            time, value = time[order], value[order]
+            step = np.diff(time)
+        if (step < SHORTEST_STEP_S).any():
+            last = np.append(step >= SHORTEST_STEP_S, True)
+            time, value = time[last], value[last]
+        kept[name] = (time, value)
+    return kept
+
+
+def valid_id(where: str, name: str) -> str:
+    """A trip's id, if it is a short printable text."""
+    if not name or len(name) > LONGEST_ID or not name.isprintable():
+        raise LogError(f"{where}: a trip has the id {name[:50]!r}; give it 1 to {LONGEST_ID} printable characters.")
+    return name
