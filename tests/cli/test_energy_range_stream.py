@@ -62,7 +62,12 @@ def test_range(run, folder):
     status, out, err = run(*words, "--json", "range.json", "--plot", "fan.html")
     assert (status, err) == (0, "")
     found = json.loads((folder / "range.json").read_text())
-    assert set(found) == {"distance_km", "arrival_probability", "soc_at_arrival", "energy_kwh", "beyond_route"}
+    assert set(found) == {
+        "distance_km", "arrival_probability", "arrival_probability_empty", "reserve_soc", "soc_at_arrival", "energy_kwh", "beyond_route",
+    }  # fmt: skip
+    assert found["reserve_soc"] == 10.0
+    assert "arrives with 10 % left" in out
+    assert "arrives at all" in out
     assert set(found["distance_km"]) == {"p05", "p50", "p95"}
     assert (folder / "fan.html").stat().st_size > 10_000
     status, out, _ = run(*words, "--what-if", "--so-far", "drive.csv", "--json", "range.json")
@@ -73,6 +78,60 @@ def test_range(run, folder):
     assert status == 0
     assert "warning" in err
     assert "leaves what the model has seen" in err
+
+
+def test_range_shows_both_chances_with_their_reserve(run, folder):
+    words = ("range", "car.evband", "--soc", 30, "--capacity-kwh", 8, "--route", "route.csv", "--reserve-soc", 15)
+    status, out, _ = run(*words, "--json", "range.json")
+    found = json.loads((folder / "range.json").read_text())
+    assert status == 0
+    assert found["arrival_probability"] < found["arrival_probability_empty"]
+    assert "arrives with 15 % left" in out
+    assert f"{found['arrival_probability']:.1%}" in out
+    assert f"{found['arrival_probability_empty']:.1%}" in out
+
+
+def test_range_without_a_route(run, folder):
+    words = ("range", "car.evband", "--soc", 60, "--capacity-kwh", 20, "--ambient", 9)
+    status, out, _ = run(*words, "--distance-km", 12, "--speed-kmh", 60)
+    assert status == 0
+    assert "route 12.0 km" in out
+    needs = "evband: error: A range needs --route, or --distance-km and --speed-kmh together; give one or the other.\n"
+    assert run(*words, "--distance-km", 12)[2] == needs
+    assert run(*words, "--distance-km", 12, "--speed-kmh", 60, "--route", "route.csv")[2] == needs
+
+
+def test_what_ifs_go_on_at_the_speed_of_the_drive_so_far(folder):
+    """On a distance profile a variant that began from rest would pay for speeding up once more."""
+    from evband.energy import what_ifs
+
+    found = what_ifs(small_model(), 60, 20, folder / "route.csv", so_far=str(folder / "drive.csv"))
+    driven = made_up_trip("new", 500, 77).table["speed_kmh"][-1]
+    assert driven > 5
+    for name in ("as given", "10 % slower", "10 C colder"):
+        first = found[name].route.km[0] * 3600  # km/h in the first second
+        assert first == pytest.approx(driven * (0.9 if "slower" in name else 1.0), abs=5.0)
+
+
+def test_a_piped_table_is_not_cut_and_has_a_total(run, folder):
+    for name in ("one with a very long name so that eighty columns are not enough", "two"):
+        made_up_trip(name, 300, len(name)).table.write_csv(folder / f"{name}.csv")
+    status, out, _ = run("energy", "car.evband", "one*.csv", "two.csv", "--json", "energy.json")
+    assert status == 0
+    rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in out.splitlines() if "│" in line]
+    assert rows[0][0].startswith("one with a very long name so that eighty columns are not enough")
+    assert rows[-1][0] == "total"
+    for column in (1, 2, 4):
+        assert float(rows[-1][column]) == pytest.approx(sum(float(row[column]) for row in rows[:-1]), abs=0.11)
+    assert rows[-1][3] == "-"
+
+
+def test_a_trip_that_does_not_move_has_no_consumption(run, folder):
+    table = made_up_trip("new", 300, 5).table
+    table.with_columns(table["speed_kmh"] * 0).write_csv(folder / "still.csv")
+    status, out, _ = run("energy", "car.evband", "still.csv", "--keep", "parked")
+    assert status == 0
+    assert "nan" not in out
 
 
 def test_stream(run, folder):
@@ -99,6 +158,8 @@ def test_stream(run, folder):
         (("range", "car.evband", "--soc", "50", "--capacity-kwh", "9", "--route", "none.csv"), "cannot be read"),
         (("range", "car.evband", "--soc", "50", "--capacity-kwh", "9", "--route", "route.csv", "--plot", "a.gif"), ".html or .png"),
         (("range", "torque.evband", "--soc", "50", "--capacity-kwh", "9", "--route", "route.csv"), "does not supply motor_torque_nm"),
+        (("range", "car.evband", "--soc", "50", "--capacity-kwh", "46000", "--route", "route.csv"),
+         "The usable capacity is 46000 kWh, more than any car or truck has; give kWh, not Wh: 46 kWh?"),
         (("range", "nowhere.evband", "--soc", "50", "--capacity-kwh", "9", "--route", "route.csv"), "cannot be read"),
         (("stream", "car.evband", "--soc", "50"), "together"),
         (("stream", "car.evband", "--state", "drive.csv"), "no saved state"),

@@ -256,3 +256,44 @@ def test_a_console_of_an_old_code_page_does_not_stop_it(tmp_path):
         )
         assert done.returncode == 0, done.stderr
         assert b"Vehicle speed" in done.stdout
+
+
+def test_skip_bad_reads_the_rest_and_lists_the_others_at_the_end(run):
+    write("good.csv", DRIVE)
+    write("bad.csv", "once upon a time\nthere was a car\n")
+    write("empty.csv", "")
+    status, out, err = run("convert", "*.csv", "-o", "trips.parquet")
+    assert status == 2
+    is_one_sentence(err)
+    status, out, err = run("convert", "*.csv", "-o", "trips.parquet", "--skip-bad")
+    assert status == 0
+    assert "trips.parquet: 1 trips" in out
+    lines = err.splitlines()
+    assert lines[0] == "evband: warning: 2 trips were skipped:"
+    assert lines[1].startswith("  bad.csv: ")
+    assert lines[2] == "  empty.csv: the file is empty; there is no trip in it."
+    status, _, err = run("inspect", "bad.csv", "empty.csv", "--skip-bad")
+    assert status == 2
+    assert err.splitlines()[-1].startswith("evband: error: None of 2 logs can be read; the first says: bad.csv: ")
+
+
+def test_a_name_of_the_time_column_goes_into_a_map(run):
+    write("a.csv", DRIVE)
+    status, _, err = run("inspect", "a.csv", "--alias", "time_s=Zeit")
+    assert status == 2
+    assert err == (
+        'evband: error: --alias time_s=Zeit: time_s is not a measured channel; write "Zeit" = "time_s" under [columns] in '
+        "a TOML file and give it with --map.\n"
+    )
+
+
+def test_json_lines_to_a_file_and_to_standard_output(run):
+    write("a.csv", DRIVE)
+    status, out, err = run("convert", "a.csv", "-o", "-", "--hz", "1")
+    assert status == 0
+    assert err.startswith("-: 1 trips")
+    rows = [json.loads(line) for line in out.splitlines()]
+    assert rows[0]["trip_id"] == "a"
+    assert rows[3]["speed_kmh"] is not None
+    assert run("convert", "a.csv", "-o", "a.jsonl", "--hz", "1")[0] == 0
+    assert [json.loads(line) for line in Path("a.jsonl").read_text().splitlines()] == rows

@@ -107,7 +107,9 @@ def test_range_is_where_the_energy_passes_the_battery(model):
     assert plan.route_km == pytest.approx(10.0, abs=0.05)
     assert plan.beyond_route is (reach[2] > plan.route_km)
     assert plan.soc_at_arrival(0.5) == pytest.approx(60 - 10 * plan.energy_kwh(0.5))
-    assert set(plan.to_dict()) == {"distance_km", "arrival_probability", "soc_at_arrival", "energy_kwh", "beyond_route"}
+    assert set(plan.to_dict()) == {
+        "distance_km", "arrival_probability", "arrival_probability_empty", "reserve_soc", "soc_at_arrival", "energy_kwh", "beyond_route",
+    }  # fmt: skip
     json.dumps(plan.to_dict(), allow_nan=False)
 
 

@@ -7,26 +7,24 @@ from typing import Annotated
 
 import typer
 
-from evband.cli.options import Alias, Dbc, FlipPower, Keep, Limit, Logs, Map, read_logs
+from evband.cli.logs import Logs, reads_logs
 from evband.cli.seen import warn_of_training_trips
 
 
+@reads_logs
 def calibrate(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="A fitted model, car.evband.")],
     logs: Logs,
     output: Annotated[Path, typer.Option("--output", "-o", help="Calibrated model to write.")],
-    map: Map = None,
-    alias: Alias = None,
-    dbc: Dbc = None,
-    flip_power: FlipPower = False,
-    keep: Keep = None,
-    limit: Limit = None,
 ) -> None:
-    """Stretch the bands so that they hold on these trips: at least 9, which the model was not trained on."""
+    """Stretch the bands so that they hold on these trips: at least 9, which the model was not trained on.
+
+    Example: evband calibrate car.evband "new/*.csv" -o car-cal.evband
+    """
     from evband.model import load
 
     fitted = load(model)
-    trips = read_logs(logs, map, alias, dbc, flip_power, keep, limit).on_grid(fitted.settings_.hz)
+    trips = logs.read(fitted.settings_.hz)
     warn_of_training_trips(
         fitted, trips, "so the bands will be too narrow; calibrate on trips that the model never saw."
     )

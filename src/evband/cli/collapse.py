@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from evband.cli.options import Alias, Dbc, FlipPower, Keep, Limit, Logs, Map, read_logs
+from evband.cli.logs import Logs, reads_logs
 from evband.cli.progress import reporting
 
 
@@ -18,24 +18,22 @@ class How(StrEnum):
     AVERAGE = "average"
 
 
+@reads_logs
 def collapse(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="A fitted model, car.evband.")],
     logs: Logs,
     output: Annotated[Path, typer.Option("--output", "-o", help="Model of one network to write.")],
     how: Annotated[How, typer.Option(help="Teach one network the ensemble's bands, or average weights.")] = How.DISTILL,
-    map: Map = None,
-    alias: Alias = None,
-    dbc: Dbc = None,
-    flip_power: FlipPower = False,
-    keep: Keep = None,
-    limit: Limit = None,
 ) -> None:
-    """Replace the ensemble by one network that gives mean, aleatoric and epistemic part in one pass, and say what it costs."""
+    """Replace the ensemble by one network that gives mean, aleatoric and epistemic part in one pass, and say what it costs.
+
+    Example: evband collapse car.evband drive.csv -o one.evband
+    """
     from evband.export.collapse import average, cost, distill
     from evband.model import load
 
     fitted = load(model)
-    trips = read_logs(logs, map, alias, dbc, flip_power, keep, limit).on_grid(fitted.settings_.hz)
+    trips = logs.read(fitted.settings_.hz)
     if how is How.AVERAGE:
         one = average(fitted)
     else:

@@ -7,32 +7,35 @@ from typing import Annotated
 
 import typer
 
-from evband.cli.options import Alias, Dbc, FlipPower, Keep, Limit, Logs, Map, ShowUnits, Units, read_logs
+from evband.cli.logs import Logs, reads_logs
+from evband.cli.options import ShowUnits, Units
+from evband.cli.show import tell
 
 
+@reads_logs
 def convert(
     logs: Logs,
-    output: Annotated[Path, typer.Option("--output", "-o", help="Table to write, .parquet or .csv.")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Table to write: .parquet, .csv, .jsonl; - is standard output.")
+    ],
     hz: Annotated[float | None, typer.Option(help="Rows a second of the grid; without it, readings as logged.")] = None,
-    map: Map = None,
-    alias: Alias = None,
-    dbc: Dbc = None,
-    flip_power: FlipPower = False,
-    keep: Keep = None,
-    limit: Limit = None,
     units: ShowUnits = Units.KM,
 ) -> None:
-    """Write logs of any known format as one tidy table in our channel names, on the grid with --hz."""
+    """Write logs of any known format as one tidy table in our channel names, on the grid with --hz.
+
+    Example: evband convert drive.csv -o trips.parquet --hz 1
+    """
     from evband.logs.writing import check_table_name, write_trips
 
     check_table_name(output)
-    trips = read_logs(logs, map, alias, dbc, flip_power, keep, limit, hz)
+    trips = logs.read(hz)
     if hz is None:
         trips.check_one_rate()
     write_trips(trips, output)
     faults = sum(len(trip.report.findings) for trip in trips if trip.report)
     distance = sum(trip.distance_km for trip in trips) * units.per_km
-    print(
+    tell(
         f"{output}: {len(trips)} trips, {sum(len(trip) for trip in trips)} rows, {distance:.1f} {units.value}; "
-        f"{faults} findings (evband inspect shows them)"
+        f"{faults} findings (evband inspect shows them)",
+        output,
     )

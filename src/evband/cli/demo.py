@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 def demo(
     out: Annotated[Path, typer.Option("--out", help="Directory for report.html and report.json.")] = Path("demo"),
 ) -> None:
-    """Simulate five electric vehicles, train a model each, score it on drives it never saw, and write one page about it."""
+    """Simulate five electric vehicles, train a model each, score it on drives it never saw, and write one page about it.
+
+    Example: evband demo --out demo/
+    """
     from evband.demo import TRIPS, VEHICLES, chapter, make_directory, write
     from evband.simulation.vehicles import import_fastsim
 

@@ -12,7 +12,10 @@ def export(
     model: Annotated[Path, typer.Argument(metavar="CAR.EVBAND", help="A fitted model.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="ONNX file to write.")],
 ) -> None:
-    """Write all members as one ONNX graph that takes a tick and the state before it, and gives mean, aleatoric and epistemic."""
+    """Write all members as one ONNX graph that takes a tick and the state before it, and gives mean, aleatoric and epistemic.
+
+    Example: evband export car.evband -o car.onnx
+    """
     from evband.export.onnx import export_onnx, model_graph
     from evband.model import load
 

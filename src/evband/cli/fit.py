@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from evband.cli.options import Alias, Dbc, FlipPower, Keep, Limit, Logs, Map, read_logs
+from evband.cli.logs import Logs, reads_logs
 from evband.cli.progress import duration, reporting
 from evband.errors import SettingsError
 from evband.files import read_bounded
@@ -41,6 +41,7 @@ class Device(StrEnum):
     CUDA = "cuda"
 
 
+@reads_logs
 def fit(
     logs: Logs,
     output: Annotated[Path, typer.Option("--output", "-o", help="Model file to write, car.evband.")],
@@ -59,14 +60,11 @@ def fit(
     config: Annotated[
         Path | None, typer.Option(help="TOML file of PowerModel's arguments; options given here win.")
     ] = None,
-    map: Map = None,
-    alias: Alias = None,
-    dbc: Dbc = None,
-    flip_power: FlipPower = False,
-    keep: Keep = None,
-    limit: Limit = None,
 ) -> None:
-    """Train a model on logs with measured power, and calibrate its bands on trips left out in turn."""
+    """Train a model on logs with measured power, and calibrate its bands on trips left out in turn.
+
+    Example: evband fit "logs/*.csv" -o car.evband --members 30
+    """
     from evband.model import PowerModel
 
     given = {
@@ -83,7 +81,7 @@ def fit(
     model.check()
     if not output.absolute().parent.is_dir():
         raise SettingsError(f"{output}: its directory does not exist; make it first.")
-    _train(model, read_logs(logs, map, alias, dbc, flip_power, keep, limit), output, resume)
+    _train(model, logs.read(), output, resume)
     for line in _summary(model):
         print(line)
     print(f"{output}: written")

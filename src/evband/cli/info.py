@@ -12,7 +12,10 @@ def info(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="A fitted model, car.evband.")],
     json: Annotated[bool, typer.Option("--json", help="Print the whole card as JSON.")] = False,
 ) -> None:
-    """How a model was made, on what, how well it did, and the car that can be read off its road-load path."""
+    """How a model was made, on what, how well it did, and the car that can be read off its road-load path.
+
+    Example: evband info car.evband
+    """
     from json import dumps
 
     from evband.card import card

@@ -8,11 +8,14 @@ from typing import Annotated
 import typer
 
 from evband.cli.options import ShowUnits, Units
+from evband.cli.show import console, tell
 
 
 def simulate(
     vehicle: Annotated[str, typer.Argument(help="sedan_1, sedan_2, truck, hatchback, highway, or all.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="Table to write, .parquet or .csv.")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Table to write: .parquet, .csv, .jsonl; - is standard output.")
+    ],
     hz: Annotated[
         float, typer.Option(help="Rows a second on the dynamometer; the highway's app keeps to 1 Hz.")
     ] = 10.0,
@@ -20,8 +23,10 @@ def simulate(
     trips: Annotated[int, typer.Option(help="Drives of each vehicle, all different; calibration needs 9.")] = 1,
     units: ShowUnits = Units.KM,
 ) -> None:
-    """Simulate drives of electric cars on FASTSim, with the true noise in columns true_*; nothing in them is measured."""
-    from rich.console import Console
+    """Simulate drives of electric cars on FASTSim, with the true noise in columns true_*; nothing in them is measured.
+
+    Example: evband simulate sedan_1 -o trips.parquet --hz 1 --trips 2
+    """
     from rich.table import Table
 
     from evband.logs.writing import check_table_name, write_table
@@ -35,5 +40,5 @@ def simulate(
         distance = trip["distance_km"] * units.per_km
         use = f"{1000.0 * trip['energy_kwh'] / distance:.0f}"
         table.add_row(trip["trip_id"], str(trip["rows"]), f"{trip['duration_s'] / 60:.1f}", f"{distance:.2f}", use)
-    Console().print(table)
-    print(f"{output}: {len(table.rows)} trips, simulated and not measured")
+    console(output).print(table)
+    tell(f"{output}: {len(table.rows)} trips, simulated and not measured", output)

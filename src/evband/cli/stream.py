@@ -19,7 +19,10 @@ def stream(
     reserve_soc: Annotated[float, typer.Option("--reserve-soc", help="Range ends at this charge.")] = 10.0,
     state: Annotated[Path | None, typer.Option("--state", help="Go on from this file, and keep it up to date.")] = None,
 ) -> None:
-    """Read JSON lines from standard input and answer each with its power band, running energy and range."""
+    """Read JSON lines from standard input and answer each with its power band, running energy and range.
+
+    Example: evband stream car.evband < ticks.jsonl > bands.jsonl
+    """
     from evband.errors import SettingsError
     from evband.model import load
     from evband.streaming import Battery, LineStream

@@ -59,7 +59,10 @@ def compare(
     ] = None,
     trained: Annotated[Path | None, typer.Option(help="Take the weights trained elsewhere from this folder.")] = None,
 ) -> None:
-    """Methods x vehicles: accuracy, uncertainty, coverage with both intervals, width (the paper's Tables II and III)."""
+    """Methods x vehicles: accuracy, uncertainty, coverage with both intervals, width (the paper's Tables II and III).
+
+    Example: evband study compare --vehicles sedan_1 --methods t-anchor,ngboost --members 5 --epochs 50 --out study/
+    """
     from evband.errors import SettingsError
     from evband.studies.compare import compare as run
     from evband.studies.remote import prepare_case
@@ -106,7 +109,10 @@ def ablation(
     seeds: Seeds = "0",
     device: Where = Device.AUTO,
 ) -> None:
-    """Feature sets on vehicles: what each input is worth (the paper's Table I)."""
+    """Feature sets on vehicles: what each input is worth (the paper's Table I).
+
+    Example: evband study ablation --vehicles sedan_1 --sets S1,S5 --members 3 --out study/
+    """
     from evband.studies.compare import ablation as run
     from evband.studies.runs import Recipe, check_methods
 
@@ -136,7 +142,10 @@ def search(
     seed: Annotated[int, typer.Option(help="The same seed gives the same trials.")] = 0,
     device: Where = Device.AUTO,
 ) -> None:
-    """The paper's random search over depth, width, prior variance, epochs, rate and optimiser; stop and go on at will."""
+    """The paper's random search over depth, width, prior variance, epochs, rate and optimiser; stop and go on at will.
+
+    Example: evband study search --vehicles sedan_1 --trials 30 --out search/
+    """
     import polars as pl
 
     from evband.errors import SettingsError
@@ -158,7 +167,7 @@ def _cases(
     vehicles: str | None, logs: list[str] | None, features: str | None, hz: float | None, trips: int
 ) -> list[Case]:
     """The vehicles of a study; without any named, the simulated ones."""
-    from evband.cli.options import read_logs
+    from evband.cli.logs import Logs as Named
     from evband.studies import cases
 
     found = []
@@ -168,7 +177,7 @@ def _cases(
     for log in logs or ():
         name, pattern = cases.name_of(log)
         wanted, grid = "auto" if features is None else features, cases.ROAD_HZ if hz is None else hz
-        found.append(cases.cut(name, read_logs([pattern]), wanted, grid))
+        found.append(cases.cut(name, Named([pattern]).read(), wanted, grid))
     cases.check_names(found)
     return found
 

@@ -21,7 +21,10 @@ def vehicles(
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
 ) -> None:
-    """Data sheets: all of them, those that a name fits, or one in full with sources and uncertainty."""
+    """Data sheets: all of them, those that a name fits, or one in full with sources and uncertainty.
+
+    Example: evband vehicles "kona electric"
+    """
     from json import dumps
 
     from evband.vehicles import catalogue, find, read_sheets, search

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,13 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 LEVELS = {"p05": 0.05, "p50": 0.5, "p95": 0.95}
+MOST_KWH = 2000.0  # the largest trucks carry less
+AS_GIVEN = "as given"
+WHAT_IFS: dict[str, tuple[str, Callable[[Route], Route]]] = {  # name -> (the input it takes, the route it makes)
+    "10 % slower": ("speed_kmh", lambda way: way.at_pace(0.9)),
+    "10 C colder": ("ambient_temp_c", lambda way: way.shifted("ambient_temp_c", -10.0)),
+    "5 m/s head wind": ("wind_ms", lambda way: way.with_everywhere("wind_ms", 5.0)),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,9 +55,16 @@ class Range:
 
     @property
     def arrival_probability(self) -> float:
-        if self.battery_kwh <= 0:
-            return 0.0
-        return float(self.route.chances(self.battery_kwh, self.past)[-1])
+        """Of reaching the route's end with the reserve left."""
+        return self._chance(self.battery_kwh)
+
+    @property
+    def arrival_probability_empty(self) -> float:
+        """Of reaching the route's end at all, the reserve used up if need be."""
+        return self._chance(self.soc / 100.0 * self.capacity_kwh)
+
+    def _chance(self, kwh: float) -> float:
+        return float(self.route.chances(kwh, self.past)[-1]) if kwh > 0 else 0.0
 
     def distance_km(self, p: float) -> float:
         """Quantile of the distance at which the battery is down to its reserve."""
@@ -77,6 +91,8 @@ class Range:
         return {
             "distance_km": {name: self.distance_km(p) for name, p in LEVELS.items()},
             "arrival_probability": self.arrival_probability,
+            "arrival_probability_empty": self.arrival_probability_empty,
+            "reserve_soc": self.reserve_soc,
             "soc_at_arrival": {name: self.soc_at_arrival(p) for name, p in LEVELS.items()},
             "energy_kwh": {name: self.energy_kwh(p) for name, p in LEVELS.items()},
             "beyond_route": self.beyond_route,
@@ -96,8 +112,7 @@ def plan(
     check_battery(soc, capacity_kwh, reserve_soc)
     errors, hz = model.errors_, model.settings_.hz
     driven = None if so_far is None else _driven(model, so_far)
-    start = 0.0 if driven is None else max(float(driven.table["speed_kmh"][-1]), 0.0)
-    way = read_route(route, start)
+    way = read_route(route, _speed_now(driven))
     if ambient_c is not None:
         way = way.with_everywhere("ambient_temp_c", ambient_c)
     check_supplies(model, way)
@@ -126,28 +141,59 @@ def plan(
     return Range(soc, reserve_soc, capacity_kwh, ahead, whole, past, tuple(notes))
 
 
-def what_ifs(model: PowerModel, soc: float, capacity_kwh: float, route: Any, **options: Any) -> dict[str, Range | str]:
-    """The plan beside its variants; where the model lacks the channel, a sentence that says so."""
-    found: dict[str, Range | str] = {"as given": plan(model, soc, capacity_kwh, route, **options)}
-    way = read_route(route)
-    ambient = options.get("ambient_c")
-    if ambient is not None:
-        way = way.with_everywhere("ambient_temp_c", ambient)
-    options = {**options, "ambient_c": None}
-    variants: dict[str, tuple[str, Callable[[], Route]]] = {
-        "10 % slower": ("speed_kmh", lambda: way.at_pace(0.9)),
-        "10 C colder": ("ambient_temp_c", lambda: way.shifted("ambient_temp_c", -10.0)),
-        "5 m/s head wind": ("wind_ms", lambda: way.with_everywhere("wind_ms", 5.0)),
-    }
-    for name, (channel, changed) in variants.items():
+def what_ifs(
+    model: PowerModel,
+    soc: float,
+    capacity_kwh: float,
+    route: Any,
+    *,
+    so_far: Any = None,
+    ambient_c: float | None = None,
+    reserve_soc: float = 10.0,
+    variants: bool = True,
+) -> dict[str, Range | str]:
+    """The plan "as given" beside its variants; where the model lacks the channel, a sentence that says so.
+
+    All start at the speed at which the drive so far ended.
+    """
+    driven = None if so_far is None else _driven(model, so_far)
+    way = read_route(route, _speed_now(driven))
+    if ambient_c is not None:
+        way = way.with_everywhere("ambient_temp_c", ambient_c)
+
+    def planned(way: Route) -> Range:
+        return plan(model, soc, capacity_kwh, way, reserve_soc, driven)
+
+    found: dict[str, Range | str] = {AS_GIVEN: planned(way)}
+    for name, (channel, change) in WHAT_IFS.items() if variants else ():
         if channel not in model.feature_map_.channels:
             found[name] = f"the model has no {channel} among its inputs, so it cannot say"
             continue
         try:
-            found[name] = plan(model, soc, capacity_kwh, changed(), **options)
+            found[name] = planned(change(way))
         except EvbandError as problem:
             found[name] = f"cannot say: {problem}"
     return found
+
+
+def given(found: Mapping[str, Range | str]) -> Range:
+    """The plan as it was asked for."""
+    plan = found[AS_GIVEN]
+    assert isinstance(plan, Range)
+    return plan
+
+
+def range_warnings(found: Mapping[str, Range | str]) -> list[str]:
+    """What a reader of these plans must know: notes of the plan as given, and further ones of its variants."""
+    own = given(found).notes
+    more = {name: plan.notes for name, plan in found.items() if not isinstance(plan, str)}
+    return [*own, *(f"{name}: {note}" for name, notes in more.items() for note in notes if note not in own)]
+
+
+def range_json(found: Mapping[str, Range | str]) -> dict[str, Any]:
+    """As `evband range --json` writes it; the variants, if any, under `what_if`."""
+    variants = {n: p if isinstance(p, str) else p.to_dict() for n, p in found.items() if n != AS_GIVEN}
+    return given(found).to_dict() | ({"what_if": variants} if variants else {})
 
 
 def check_battery(soc: float, capacity_kwh: float, reserve_soc: float = 0.0) -> None:
@@ -155,8 +201,13 @@ def check_battery(soc: float, capacity_kwh: float, reserve_soc: float = 0.0) -> 
     for name, value in (("The state of charge", soc), ("The reserve", reserve_soc)):
         if not 0 <= value <= 100:
             raise SettingsError(f"{name} is {value} %; give one from 0 to 100.")
-    if not (np.isfinite(capacity_kwh) and 0 < capacity_kwh <= 10_000):
+    if not (np.isfinite(capacity_kwh) and capacity_kwh > 0):
         raise SettingsError(f"The usable capacity is {capacity_kwh} kWh; give a positive number.")
+    if capacity_kwh > MOST_KWH:
+        raise SettingsError(
+            f"The usable capacity is {capacity_kwh:g} kWh, more than any car or truck has; give kWh, not Wh: "
+            f"{capacity_kwh / 1000:g} kWh?"
+        )
 
 
 def check_supplies(model: PowerModel, route: Route) -> None:
@@ -169,6 +220,11 @@ def check_supplies(model: PowerModel, route: Route) -> None:
             f"The route {route.name} does not supply {', '.join(missing)}, which this model needs; add it to the route, or plan with "
             f"a model fitted with --features {could}."
         )
+
+
+def _speed_now(driven: Trip | None) -> float:
+    """At which the way ahead begins, in km/h."""
+    return 0.0 if driven is None else max(float(driven.table["speed_kmh"][-1]), 0.0)
 
 
 def _driven(model: PowerModel, so_far: Any) -> Trip:

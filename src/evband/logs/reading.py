@@ -17,7 +17,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from evband.channels import EDGES, VALUES, require
-from evband.errors import LogError, SettingsError
+from evband.errors import EvbandError, LogError, SettingsError
 from evband.files import read_bounded
 from evband.logs import border, gridded, tidy
 from evband.logs.cleaning import clean
@@ -38,12 +38,14 @@ def read_trips(
     hz: float | None = None,
     cleaning: Cleaning | None = None,
     flip_power: bool = False,
+    skipped: list[EvbandError] | None = None,
 ) -> Trips:
     """Trips from a path, a glob, a list of them, or a pandas, polars or pyarrow frame in our channel names.
 
     `map` describes a table in other names (a path to a TOML file, or the same as a dict); `aliases` adds names under
     which logs may know a channel; `hz` puts the trips on that grid; `cleaning` says what is dropped as a fault;
-    `flip_power` turns the sign of power and current.
+    `flip_power` inverts the sign of power and current. An unreadable file or trip is an error, unless there is a list
+    `skipped` to take it: then the rest is read, and an error only where nothing can be.
 
     >>> import polars as pl
     >>> read_trips(pl.DataFrame({"time_s": [0.0, 1.0, 2.0], "speed_kmh": [0.0, 3.0, 6.0]}))
@@ -52,12 +54,26 @@ def read_trips(
     options = ReadOptions(aliases or {}, _mapping(map), Path(dbc) if dbc else None)
     cleaning = cleaning or Cleaning()
     trips: list[Trip] = []
-    for where, readings in _all_readings(source, options):
-        trip = to_trip(readings, where, cleaning, flip_power)
+    for where, readings in _all_readings(source, options, skipped):
+        try:
+            trip = to_trip(readings, where, cleaning, flip_power)
+            trip = trip if hz is None else trip.on_grid(hz, cleaning.max_gap_s)
+        except EvbandError as error:
+            _skip(error, skipped)
+            continue
         if any(trip.trip_id == other.trip_id for other in trips):
             trip = replace(trip, trip_id=_free_id(f"{Path(where).name.split('.')[0]}:{trip.trip_id}", trips))
-        trips.append(trip if hz is None else trip.on_grid(hz, cleaning.max_gap_s))
+        trips.append(trip)
+    if skipped and not trips:
+        raise LogError(f"None of {len(skipped)} logs can be read; the first says: {skipped[0]}")
     return Trips(trips)
+
+
+def _skip(error: EvbandError, skipped: list[EvbandError] | None) -> None:
+    """Keep an error for later where that is asked for, else raise it."""
+    if skipped is None:
+        raise error
+    skipped.append(error)
 
 
 def to_trip(readings: Readings, where: str, cleaning: Cleaning, flip_power: bool = False) -> Trip:
@@ -120,13 +136,20 @@ def _union(times: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
     return distinct
 
 
-def _all_readings(source: Any, options: ReadOptions) -> Iterable[tuple[str, Readings]]:
+def _all_readings(
+    source: Any, options: ReadOptions, skipped: list[EvbandError] | None
+) -> Iterable[tuple[str, Readings]]:
     if isinstance(source, str | Path) or not isinstance(source, list | tuple):
         source = [source]
     for one in source:
         if isinstance(one, str | Path):
             for path in _paths(one):
-                for readings in read_file(path, options):
+                try:
+                    found = read_file(path, options)
+                except EvbandError as error:
+                    _skip(error, skipped)
+                    continue
+                for readings in found:
                     yield str(path), readings
         else:
             for readings in tidy.frame_readings(_polars(one), "frame", "trip", options.aliases):

@@ -1,0 +1,180 @@
+"""Logs on the command line: each field of `Logs` is an option of every command that reads logs.
+
+A command takes one parameter `logs: Logs` under the decorator `reads_logs`; a new option is a field here and nothing else.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable
+from dataclasses import MISSING, dataclass, field, fields
+from enum import StrEnum
+from inspect import Parameter, signature
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+
+import typer
+
+from evband.errors import EvbandError, SettingsError
+
+if TYPE_CHECKING:
+    from evband.trips import Trips
+
+
+class Fault(StrEnum):
+    """What cleaning drops, and --keep keeps."""
+
+    GLITCHES = "glitches"
+    FILLS = "fills"
+    CHARGING = "charging"
+    PARKED = "parked"
+
+
+@dataclass(frozen=True)
+class Logs:
+    """Logs as named on the command line, and how to read them."""
+
+    names: Annotated[
+        list[str], typer.Argument(metavar="LOG...", help="Drive logs: files or globs of any known format.")
+    ]
+    map: Annotated[
+        Path | None, typer.Option("--map", help="TOML file: which column of a table is which channel, unit, sign.")
+    ] = None
+    alias: Annotated[
+        list[str] | None, typer.Option("--alias", metavar="CHANNEL=NAME", help="Another name of a channel.")
+    ] = None
+    dbc: Annotated[Path | None, typer.Option("--dbc", help="Bus description for an MF4 log.")] = None
+    flip_power: Annotated[bool, typer.Option("--flip-power", help="Invert the sign of power and current.")] = False
+    keep: Annotated[
+        list[Fault] | None, typer.Option("--keep", help="Report this kind of fault, but do not drop it.")
+    ] = None
+    limit: Annotated[
+        list[str] | None,
+        typer.Option("--limit", metavar="CHANNEL=LOW:HIGH", help="Values outside are glitches (replaces the default)."),
+    ] = None
+    skip_bad: Annotated[
+        bool, typer.Option("--skip-bad", help="Leave out files that cannot be read; they are listed at the end.")
+    ] = False
+    skipped: list[EvbandError] = field(default_factory=list, init=False)
+
+    def read(self, hz: float | None = None) -> Trips:
+        """The trips of all logs, each trip once; on the grid `hz` if given."""
+        from evband.logs.reading import read_trips
+
+        trips = read_trips(
+            self.names,
+            map=self.map,
+            aliases=_aliases(self.alias or ()),
+            dbc=self.dbc,
+            hz=hz,
+            cleaning=_cleaning(self.keep or (), self.limit or ()),
+            flip_power=self.flip_power,
+            skipped=self.skipped if self.skip_bad else None,
+        )
+        return _without_copies(trips)
+
+    def list_skipped(self) -> None:
+        """Name what --skip-bad left out, on standard error."""
+        if self.skipped:
+            count = len(self.skipped)
+            print(f"evband: warning: {count} {'trip was' if count == 1 else 'trips were'} skipped:", file=sys.stderr)
+            for problem in self.skipped:
+                print(f"  {problem}", file=sys.stderr)
+
+
+def reads_logs(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with the fields of `Logs` as its arguments, in place of the parameter `logs`."""
+    options = [option for option in fields(Logs) if option.init]
+    names, hints = [option.name for option in options], get_type_hints(Logs, include_extras=True)
+    own, own_hints = signature(command).parameters, get_type_hints(command, include_extras=True)
+
+    @functools.wraps(command)
+    def run(**given: Any) -> None:
+        logs = Logs(**{name: given.pop(name) for name in names})
+        try:
+            command(logs=logs, **given)
+        finally:
+            logs.list_skipped()
+
+    found = {
+        name: Parameter(name, Parameter.KEYWORD_ONLY, default=parameter.default, annotation=own_hints[name])
+        for name, parameter in own.items()
+    }
+    added = {
+        option.name: Parameter(
+            option.name,
+            Parameter.KEYWORD_ONLY,
+            default=Parameter.empty if option.default is MISSING else option.default,
+            annotation=hints[option.name],
+        )
+        for option in options
+    }
+    assert not set(found) & set(added), "a command's own option has the name of a log option"
+    first, *rest = added.values()
+    parameters = [first if name == "logs" else parameter for name, parameter in found.items()]
+    parameters += rest
+    run.__signature__ = signature(run).replace(parameters=parameters, return_annotation=None)  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters} | {"return": None}
+    return run
+
+
+def _cleaning(keep: list[Fault] | tuple[()], limit: list[str] | tuple[()]) -> Any:
+    from evband.trips.quality import Cleaning
+
+    return Cleaning(
+        glitches=Fault.GLITCHES not in keep,
+        fills=Fault.FILLS not in keep,
+        charging=Fault.CHARGING not in keep,
+        parked=Fault.PARKED not in keep,
+        limits=dict(_limit(text) for text in limit),
+    )
+
+
+def _aliases(texts: list[str] | tuple[()]) -> dict[str, list[str]]:
+    from evband.channels import VALUES
+
+    found: dict[str, list[str]] = {}
+    for text in texts:
+        channel, name = _channel_and_rest("--alias", text, "CHANNEL=NAME", VALUES)
+        found.setdefault(channel, []).append(name)
+    return found
+
+
+def _without_copies(trips: Trips) -> Trips:
+    """A log given twice counts once: its copy would pass for a second, independent trip."""
+    first: dict[str, str] = {}
+    for trip in trips:
+        if trip.fingerprint in first:
+            text = f"{trip.trip_id} is a copy of {first[trip.fingerprint]} and is left out"
+            print(f"evband: warning: {text}", file=sys.stderr)
+        first.setdefault(trip.fingerprint, trip.trip_id)
+    return trips.subset(first.values()) if len(first) < len(trips) else trips
+
+
+def _limit(text: str) -> tuple[str, tuple[float, float]]:
+    """`power_kw=-100:150` as ("power_kw", (-100, 150))."""
+    from evband.channels import VALUES
+
+    channel, rest = _channel_and_rest("--limit", text, "CHANNEL=LOW:HIGH", VALUES)
+    try:
+        low, high = (float(part) for part in rest.split(":"))
+    except ValueError as error:
+        raise SettingsError(f"--limit {text}: write it as CHANNEL=LOW:HIGH, for example power_kw=-100:150.") from error
+    if not low < high:
+        raise SettingsError(f"--limit {text}: its low end is not under its high end; swap them.")
+    return channel, (low, high)
+
+
+def _channel_and_rest(option: str, text: str, form: str, known: tuple[str, ...]) -> tuple[str, str]:
+    channel, equals, rest = text.partition("=")
+    if not equals or not rest:
+        raise SettingsError(f"{option} {text}: write it as {form}.")
+    if channel in ("time_s", "trip_id", "vehicle_id"):
+        raise SettingsError(
+            f'{option} {text}: {channel} is not a measured channel; write "{rest}" = "{channel}" under [columns] in a TOML '
+            "file and give it with --map."
+        )
+    if channel not in known:
+        raise SettingsError(f"{option} {text}: {channel} is not a channel; the channels are {', '.join(known)}.")
+    return channel, rest

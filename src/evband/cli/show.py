@@ -1,0 +1,27 @@
+"""Tables on standard output: as wide as the terminal, or as wide as they are where a file or a pipe takes them."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+WIDE = 10_000
+STDOUT = Path("-")
+
+
+def console(output: Path | None = None) -> Console:
+    """A console that cuts nothing at 80 columns where there is no terminal; standard error where `output` is `-`."""
+    from rich.console import Console
+
+    stderr = output == STDOUT
+    here = Console(stderr=stderr)
+    return here if here.is_terminal else Console(width=WIDE, stderr=stderr)
+
+
+def tell(text: str, output: Path) -> None:
+    """Say what was written: on standard output, unless that is what was written to."""
+    print(text, file=sys.stderr if output == STDOUT else sys.stdout)

@@ -1,0 +1,91 @@
+"""Energy and range as tables for a terminal."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from rich.table import Table
+
+from evband.energy.trip import KM_PER_MILE, Energies, EnergyBand
+
+if TYPE_CHECKING:
+    from evband.energy.range import Range
+
+SHOWN = (0.5, 0.05, 0.95)  # the middle, then the ends of a band
+
+
+def energy_table(found: Energies, miles: bool = False) -> Table:
+    """A row for each trip, and their sum; no band of the sum, since errors of one model's trips are not independent."""
+    unit, use = ("mi", "mi/kWh") if miles else ("km", "kWh/100 km")
+    table = Table("trip", unit, "kWh", f"{found.level:.0%} band", "measured", use)
+    for band in found:
+        lower, upper = band.interval(found.level)
+        per = band.miles_per_kwh if miles else band.per_100km
+        table.add_row(
+            band.trip_id,
+            *_sums([band], miles),
+            f"{lower:.2f} .. {upper:.2f}",
+            _measured([band]),
+            _with_ends(per(band.mean_kwh), sorted((per(lower), per(upper))), 1),
+        )
+    if len(found) > 1:
+        bands = list(found)
+        km, kwh = sum(b.distance_km for b in bands), sum(b.mean_kwh for b in bands)
+        whole = EnergyBand("total", km, 0.0, kwh, 0.0, 1.0)
+        rate = (whole.miles_per_kwh if miles else whole.per_100km)(kwh)
+        table.add_section()
+        table.add_row("total", *_sums(bands, miles), "-", _measured(bands), _or_dash(rate, 1))
+    return table
+
+
+def range_table(found: Mapping[str, Range | str], miles: bool = False) -> Table:
+    """A row for each plan: reach, both chances of arrival with the reserve they mean, charge and energy there."""
+    unit, per_km = ("mi", 1.0 / KM_PER_MILE) if miles else ("km", 1.0)
+    plans = {name: plan for name, plan in found.items() if not isinstance(plan, str)}
+    first = next(iter(plans.values()))
+    table = Table(
+        f"route {first.route_km * per_km:.1f} {unit}",
+        f"reach, {unit} (5 .. 95 %)",
+        f"arrives with {first.reserve_soc:g} % left",
+        "arrives at all",
+        "charge there, % (5 .. 95 %)",
+        "kWh (5 .. 95 %)",
+    )
+    for name, plan in plans.items():
+        table.add_row(
+            name,
+            _with_ends(*_middle_and_ends([plan.distance_km(p) * per_km for p in SHOWN]), 0),
+            f"{plan.arrival_probability:.1%}",
+            f"{plan.arrival_probability_empty:.1%}",
+            _with_ends(*_middle_and_ends([plan.soc_at_arrival(p) for p in SHOWN]), 0),
+            _with_ends(*_middle_and_ends([plan.energy_kwh(p) for p in SHOWN]), 2),
+        )
+    return table
+
+
+def _sums(bands: Sequence[EnergyBand], miles: bool) -> tuple[str, str]:
+    distance = sum(band.distance_km for band in bands) / (KM_PER_MILE if miles else 1.0)
+    return f"{distance:.1f}", f"{sum(band.mean_kwh for band in bands):.2f}"
+
+
+def _measured(bands: Sequence[EnergyBand]) -> str:
+    """What was measured, where it was in every one of these trips."""
+    known = [band.energy_kwh for band in bands if band.energy_kwh is not None]
+    return f"{sum(known):.2f}" if len(known) == len(bands) else "-"
+
+
+def _middle_and_ends(values: Sequence[float]) -> tuple[float, Sequence[float]]:
+    return values[0], values[1:]
+
+
+def _with_ends(middle: float, ends: Sequence[float], digits: int) -> str:
+    """`15.2 (13.0 .. 17.1)`; a dash where there is no such number, as of consumption over no distance."""
+    if not all(map(math.isfinite, (middle, *ends))):
+        return _or_dash(middle, digits)
+    return f"{middle:.{digits}f} ({ends[0]:.{digits}f} .. {ends[1]:.{digits}f})"
+
+
+def _or_dash(value: float, digits: int) -> str:
+    return f"{value:.{digits}f}" if math.isfinite(value) else "-"
