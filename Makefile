@@ -13,11 +13,11 @@ $(VENV)/.made: constraints.txt
 
 # One stamp for each set of extras, so that a second run installs nothing.
 $(VENV)/.demo: $(VENV)/.made pyproject.toml
-	$(PIP) --editable '.[sim]'
+	$(PIP) --editable '.[fit,sim,plots]'
 	touch $@
 
 $(VENV)/.test: $(VENV)/.made pyproject.toml
-	$(PIP) --editable '.[sim,study,rivals,onnx,mdf,frames,test]'
+	$(PIP) --editable '.[fit,sim,plots,study,rivals,onnx,mdf,frames,test]'
 	touch $@
 
 $(VENV)/.lint: $(VENV)/.test

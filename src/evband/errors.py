@@ -64,11 +64,26 @@ class MissingPackageError(EvbandError):
     """A package that only some tasks need is not installed."""
 
 
-def require(package: str, extra: str, task: str) -> None:
-    """Raise unless `package` can be imported; `task` is what needs it, `extra` what to install."""
+EXTRAS = {  # package -> the extra that installs it
+    "torch": "fit",
+    "matplotlib": "plots",
+    "plotly": "plots",
+    "sklearn": "rivals",
+    "optuna": "study",
+    "onnx": "onnx",
+}
+
+
+def require(package: str, task: str) -> None:
+    """Raise unless `package`, an extra that `task` needs, can be imported."""
     try:
         import_module(package)
     except ImportError:
-        raise MissingPackageError(
-            f'{task} needs {package}, which is not installed; install it with: pip install "evband[{extra}]"'
-        ) from None
+        raise missing(package, task) from None
+
+
+def missing(package: str, task: str) -> MissingPackageError:
+    """What to tell where `package` is not installed."""
+    return MissingPackageError(
+        f'{task} needs {package}, which is not installed; install it with: pip install "evband[{EXTRAS[package]}]"'
+    )

@@ -132,7 +132,7 @@ class PowerModel(Estimator):
         checkpoint: Checkpoint | None = None,
     ) -> Self:
         """Train on trips (Trips, or a pandas, polars or pyarrow frame in evband's channels), then calibrate."""
-        require("torch", "fit", "Fitting")
+        require("torch", "fitting")
         from evband.preparing import prepare
         from evband.training import plan as jobs
 
@@ -244,7 +244,7 @@ class PowerModel(Estimator):
         """Raise a SettingsError if the settings cannot be fitted with, before any log is read."""
         from evband.training import plan as jobs
 
-        require("torch", "fit", "Fitting")
+        require("torch", "fitting")
         self._resolve()
         jobs.resolve_device(self.device)
 

@@ -11,9 +11,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import gammaln, stdtr
+from scipy.special import betaln, gammaln, ndtr, stdtr
+
+from evband.network.kernels.jit import compiled
 
 NODES_PER_UNIT = 128
 LAST_NODE = 8 * NODES_PER_UNIT  # sinh(8) = 1490 scales from the centre
@@ -68,6 +69,19 @@ def standard_logpdf(z: ArrayLike, nu: ArrayLike) -> NDArray[np.float64]:
     return np.asarray(np.where(heavy, student, -0.5 * (z * z + np.log(2 * np.pi))))
 
 
+def standard_crps(z: NDArray[np.float64], nu: float) -> NDArray[np.float64]:
+    """CRPS of a standard t (Jordan, Krueger & Lerch 2019), F its CDF and f its density; the Gaussian's at nu = inf.
+
+    z (2 F(z) - 1) + 2 f(z) (nu + z^2)/(nu - 1) - 2 sqrt(nu)/(nu - 1) B(1/2, nu - 1/2)/B(1/2, nu/2)^2
+    z (2 F(z) - 1) + 2 f(z) - 1/sqrt(pi)
+    """
+    density = np.exp(standard_logpdf(z, nu))
+    if math.isinf(nu):
+        return np.asarray(z * (2 * ndtr(z) - 1) + 2 * density - 1 / math.sqrt(math.pi))
+    constant = 2 * math.sqrt(nu) / (nu - 1) * math.exp(betaln(0.5, nu - 0.5) - 2 * betaln(0.5, nu / 2))
+    return np.asarray(z * (2 * stdtr(nu, z) - 1) + 2 * density * (nu + z * z) / (nu - 1) - constant)
+
+
 def tail_table(nu: NDArray[np.float64]) -> NDArray[np.float64]:
     """G(u) and h G'(u) of each member's standard t at the nodes."""
     u = np.arange(LAST_NODE + 1) / NODES_PER_UNIT
@@ -79,7 +93,7 @@ def tail_table(nu: NDArray[np.float64]) -> NDArray[np.float64]:
     return table
 
 
-@njit(cache=True, nogil=True, inline="always")
+@compiled(inline="always")
 def _upper_tail(x: float, nu: float, table: NDArray[np.float64], member: int) -> tuple[float, float]:
     """P(T > x) and the density at x >= 0 of one member's standard t."""
     root = math.sqrt(1.0 + x * x)
@@ -99,7 +113,7 @@ def _upper_tail(x: float, nu: float, table: NDArray[np.float64], member: int) ->
     return tail, -slope * NODES_PER_UNIT / root
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _mixture(
     x: float, mu: NDArray[np.float64], s: NDArray[np.float64], nu: NDArray[np.float64], table: NDArray[np.float64]
 ) -> tuple[float, float, float]:
@@ -119,7 +133,7 @@ def _mixture(
     return below / members, above / members, density / members
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def mixture_quantiles(
     p: float,
     mu: NDArray[np.float64],
@@ -165,7 +179,7 @@ def mixture_quantiles(
         out[row] = x
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _squared_tail(
     v: float,
     start: float,
@@ -184,10 +198,10 @@ def _squared_tail(
     else:
         x, jacobian = start + side * width * v, width
     below, above, _ = _mixture(x, mu, s, nu, table)
-    return (above * above if upper else below * below) * jacobian
+    return float((above * above if upper else below * below) * jacobian)
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _adaptive(
     tolerance: float,
     start: float,
@@ -226,7 +240,7 @@ def _adaptive(
     return total
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def mixture_crps(
     y: NDArray[np.float64],
     mu: NDArray[np.float64],

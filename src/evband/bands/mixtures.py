@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp, ndtri, stdtr, stdtrit
 
-from evband.bands.kernels import mixture_crps, mixture_quantiles, standard_logpdf, tail_table
+from evband.bands.kernels import mixture_crps, mixture_quantiles, standard_crps, standard_logpdf, tail_table
 from evband.errors import SettingsError
 
 Array = NDArray[np.float64]
@@ -167,15 +167,11 @@ class StudentMixture(Mixture):
         return self._by_chunk(log_density)
 
     def crps(self, y: ArrayLike) -> Array:
-        """The exact formula at one member (scoringrules), else adaptive quadrature to about 1e-6 of the spread."""
+        """The exact formula at one member (`standard_crps`), else adaptive quadrature to about 1e-6 of the spread."""
         target = self._target(y)
         if len(self.nu) == 1:
-            import scoringrules
-
             mu, s = self.mu[0].astype(np.float64), self.s[0].astype(np.float64)
-            if np.isinf(self.nu[0]):
-                return np.asarray(scoringrules.crps_normal(target, mu, s))
-            return np.asarray(scoringrules.crps_t(target, self.nu[0], mu, s))
+            return np.asarray(s * standard_crps((target - mu) / s, float(self.nu[0])))
 
         def integrate(mu: Array, s: Array, rows: slice) -> Array:
             out = np.empty(mu.shape[1])

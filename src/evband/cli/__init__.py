@@ -33,7 +33,7 @@ from evband.cli.simulate import simulate
 from evband.cli.stream import stream
 from evband.cli.study import study
 from evband.cli.vehicles import vehicles
-from evband.errors import EvbandError, one_line
+from evband.errors import EXTRAS, EvbandError, missing, one_line
 
 COMMANDS: tuple[Callable[..., Any], ...] = (
     demo,
@@ -101,6 +101,12 @@ def main() -> None:
         app()
     except EvbandError as error:
         print(f"evband: error: {error}", file=sys.stderr)
+        sys.exit(2)
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        if package not in EXTRAS:
+            raise
+        print(f"evband: error: {missing(package, 'this command')}", file=sys.stderr)
         sys.exit(2)
     except OSError as error:
         what = f"{error.filename or 'The output'}: {error.strerror or error}"

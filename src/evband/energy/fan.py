@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from evband.energy.range import Range
-from evband.errors import SettingsError
+from evband.errors import SettingsError, require
 from evband.files import whole_file
 
 BANDS = ((0.9, 0.18), (0.5, 0.35))  # level, opacity
@@ -40,6 +40,7 @@ def write_fan(plan: Range, path: Path) -> None:
 
 
 def _png(plan: Range, km: Any, lines: dict[float, Any], title: str, path: Path) -> None:
+    require("matplotlib", "a fan as .png")
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(8, 4.5), layout="constrained")
@@ -57,6 +58,7 @@ def _png(plan: Range, km: Any, lines: dict[float, Any], title: str, path: Path) 
 
 
 def _html(plan: Range, km: Any, lines: dict[float, Any], title: str, path: Path) -> None:
+    require("plotly", "a fan as .html")
     import plotly.graph_objects as go
 
     figure = go.Figure()

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evband.errors import SettingsError
+from evband.errors import require
 from evband.features import HELD
 from evband.features.road_load import FADE_S
 from evband.files import whole_file
@@ -207,12 +207,9 @@ class _Graph:
     """Nodes in the order they are written; arrays and numbers among the inputs become constants."""
 
     def __init__(self) -> None:
-        try:
-            import onnx
-        except ImportError as error:
-            raise SettingsError(
-                "Export needs the package onnx; install it with: pip install 'evband[onnx]'."
-            ) from error
+        require("onnx", "export")
+        import onnx
+
         self._onnx = onnx
         self._nodes: list[Any] = []
         self._constants: list[Any] = []

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from evband import __version__
+from evband.errors import require
 from evband.files import whole_file
 from evband.report import figures, sections, words
 from evband.report.chapter import Chapter
@@ -193,6 +194,7 @@ def _asset(name: str) -> str:
 @cache
 def _plotly() -> str:
     """plotly.js as the Python package ships it, gzip and base64: two megabytes instead of five, unpacked when first needed."""
+    require("plotly", "a report")
     from plotly.offline import get_plotlyjs
 
     return base64.b64encode(gzip.compress(get_plotlyjs().encode(), 9, mtime=0)).decode()

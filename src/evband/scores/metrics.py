@@ -8,7 +8,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
-from sklearn.metrics import explained_variance_score, mean_absolute_error, r2_score, root_mean_squared_error
 
 Array = NDArray[np.float64]
 CALIBRATION_LEVELS: Array = np.arange(1, 20) / 20  # 0.05 .. 0.95
@@ -16,22 +15,22 @@ CALIBRATION_LEVELS: Array = np.arange(1, 20) / 20  # 0.05 .. 0.95
 
 def rmse(y: Array, mean: Array) -> float:
     """Root mean squared error, sqrt(mean e^2)."""
-    return float(root_mean_squared_error(y, mean))
+    return float(np.sqrt(np.mean((y - mean) ** 2)))
 
 
 def mae(y: Array, mean: Array) -> float:
     """Mean absolute error, mean |e|."""
-    return float(mean_absolute_error(y, mean))
+    return float(np.mean(np.abs(y - mean)))
 
 
 def r2(y: Array, mean: Array) -> float:
     """Coefficient of determination, 1 - sum e^2 / sum (y - mean of y)^2; NaN where y does not vary."""
-    return float(r2_score(y, mean)) if _varies(y) else float("nan")
+    return float(1 - np.mean((y - mean) ** 2) / np.var(y)) if _varies(y) else float("nan")
 
 
 def explained_variance(y: Array, mean: Array) -> float:
     """1 - Var e / Var y, which forgives a constant bias and so is never under R2; NaN where y does not vary."""
-    return float(explained_variance_score(y, mean)) if _varies(y) else float("nan")
+    return float(1 - np.var(y - mean) / np.var(y)) if _varies(y) else float("nan")
 
 
 def root_mean(variance: Array) -> float:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from evband.errors import SettingsError
+from evband.errors import SettingsError, require
 from evband.files import whole_file
 from evband.network.anchors import make_prior
 from evband.settings import Settings, resolve
@@ -233,8 +233,7 @@ def _seconds(trial: Any) -> float:
 
 def import_optuna() -> Any:
     """Optuna, or an error that says how to get it."""
-    try:
-        import optuna
-    except ImportError as error:
-        raise SettingsError("evband study search needs Optuna: run pip install 'evband[study]'.") from error
+    require("optuna", "a search")
+    import optuna
+
     return optuna
