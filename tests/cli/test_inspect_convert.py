@@ -269,7 +269,7 @@ def test_skip_bad_reads_the_rest_and_lists_the_others_at_the_end(run):
     assert status == 0
     assert "trips.parquet: 1 trips" in out
     lines = err.splitlines()
-    assert lines[0] == "evband: warning: 2 trips were skipped:"
+    assert lines[0] == "evband: warning: 2 logs were skipped:"
     assert lines[1].startswith("  bad.csv: ")
     assert lines[2] == "  empty.csv: the file is empty; there is no trip in it."
     status, _, err = run("inspect", "bad.csv", "empty.csv", "--skip-bad")
@@ -297,3 +297,33 @@ def test_json_lines_to_a_file_and_to_standard_output(run):
     assert rows[3]["speed_kmh"] is not None
     assert run("convert", "a.csv", "-o", "a.jsonl", "--hz", "1")[0] == 0
     assert [json.loads(line) for line in Path("a.jsonl").read_text().splitlines()] == rows
+
+
+def drive(minutes, kmh, kw, ambient=20):
+    rows = (f"{i},{kmh},{kw},{ambient}\n" for i in range(60 * minutes + 1))
+    return "time_s,speed_kmh,power_kw,ambient_temp_c\n" + "".join(rows)
+
+
+def test_many_trips_have_a_line_each_and_their_consumption(run):
+    """At 60 km/h and 9 kW a car uses 15 kWh/100 km, at 120 km/h and 24 kW it uses 20; more in the cold."""
+    for name, text in {
+        "a": drive(4, 60, 9), "b": drive(4, 120, 24), "c": drive(4, 60, 12, -5), "d": drive(4, 120, 30, -5),
+    }.items():  # fmt: skip
+        write(f"{name}.csv", text)
+    status, out, err = run("inspect", "*.csv", "--keep", "fills")
+    assert (status, err) == (0, "")
+    assert [line.split("│")[6].strip() for line in out.splitlines() if "│" in line] == ["15.0", "20.0", "20.0", "25.0"]
+    assert "measured in all: 24.0 km, 5.00 kWh, 20.8 kWh/100 km" in out
+    assert "by speed: 60 to 90 km/h 17.5; 120 to 150 km/h 22.5" in out
+    assert "by temperature: -10 to 0 C 23.3; 20 to 30 C 18.3" in out
+    assert "channel" not in out
+    assert "channel" in run("inspect", "*.csv", "--full")[1]
+    assert json.loads(run("inspect", "a.csv", "--json", "--keep", "fills")[1])[0]["kwh_100km"] == pytest.approx(15.0)
+
+
+def test_inspect_of_a_log_without_power_has_no_consumption(run):
+    write("a.csv", "time_s,speed_kmh\n" + "".join(f"{i},50\n" for i in range(100)))
+    status, out, _ = run("inspect", "a.csv")
+    assert status == 0
+    assert "no consumption" in out
+    assert "nan" not in out

@@ -15,9 +15,12 @@ from evband.cli.show import console
 def inspect(
     logs: Logs,
     json: Annotated[bool, typer.Option("--json", help="Write one JSON list, an object for each trip.")] = False,
+    full: Annotated[
+        bool, typer.Option("--full", help="Every channel and finding, of more than three trips too.")
+    ] = False,
     units: ShowUnits = Units.KM,
 ) -> None:
-    """Show format, channels, rate, gaps, fills, glitches, charging and parked stretches of logs, trip by trip.
+    """Show format, channels, rate, gaps, faults and measured consumption of logs; more than three trips in a line each.
 
     Example: evband inspect drive.csv
     """
@@ -28,25 +31,13 @@ def inspect(
     if json:
         print(summary_json(summaries))
         return
+    from evband.report.inspection import MANY, show_many, show_trip, show_use
 
-    from rich.markup import escape
-    from rich.table import Table
-
-    page = console()
-    for summary in summaries:
-        page.print(
-            f"[bold]{escape(summary['trip_id'])}[/bold]  {escape(summary['format'])}, {escape(summary['source'])}\n"
-            f"{summary['rows']} rows, {summary['rate_hz']:.3g} Hz, {summary['duration_s'] / 60:.1f} min, "
-            f"{summary['distance_km'] * units.per_km:.2f} {units.value}, {summary['segments']} unbroken stretches"
-        )
-        table = Table("channel", "readings", "Hz", "least", "median", "most", "unit", box=None)
-        for channel in summary["channels"]:
-            numbers = (f"{channel[key]:.4g}" for key in ("rate_hz", "min", "median", "max"))
-            table.add_row(channel["name"], str(channel["readings"]), *numbers, channel["unit"])
-        page.print(table)
-        for note in summary["notes"]:
-            page.print(f"  note: {escape(note)}", soft_wrap=True)
-        for finding in summary["findings"]:
-            of = f" of {finding['channel']}" if finding["channel"] else ""
-            page.print(f"  {finding['kind']}{of} ({finding['action']}): {escape(finding['text'])}", soft_wrap=True)
-        page.print()
+    page, miles = console(), units is Units.MI
+    if full or len(summaries) <= MANY:
+        for summary in summaries:
+            show_trip(page, summary, miles)
+    else:
+        show_many(page, summaries, miles)
+    if len(summaries) > 1:
+        show_use(page, trips, miles)

@@ -78,7 +78,7 @@ class Logs:
         """Name what --skip-bad left out, on standard error."""
         if self.skipped:
             count = len(self.skipped)
-            print(f"evband: warning: {count} {'trip was' if count == 1 else 'trips were'} skipped:", file=sys.stderr)
+            print(f"evband: warning: {count} {'log was' if count == 1 else 'logs were'} skipped:", file=sys.stderr)
             for problem in self.skipped:
                 print(f"  {problem}", file=sys.stderr)
 

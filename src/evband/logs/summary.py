@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from evband.channels import CHANNELS
+from evband.logs.consumption import minutes, total
 from evband.trips import Trip
 from evband.trips.grid import MAX_GAP_S
 
@@ -19,6 +20,7 @@ def trip_summary(trip: Trip) -> dict[str, Any]:
     report = trip.report.to_dict() if trip.report else {"format": "trip", "source": "", "notes": (), "findings": ()}
     time, _ = trip.series("speed_kmh")
     segments = int(trip.table["segment"].n_unique()) if trip.hz else 1 + int(np.sum(np.diff(time) > MAX_GAP_S))
+    used = total([minutes(trip)])
     return {
         "trip_id": trip.trip_id,
         "format": report["format"],
@@ -28,6 +30,8 @@ def trip_summary(trip: Trip) -> dict[str, Any]:
         "duration_s": trip.duration_s,
         "distance_km": trip.distance_km,
         "segments": segments,
+        "energy_kwh": used.energy_kwh if used.distance_km else None,
+        "kwh_100km": used.kwh_100km,
         "channels": [_channel_summary(trip, name) for name in trip.channels],
         "notes": list(report["notes"]),
         "findings": list(report["findings"]),
