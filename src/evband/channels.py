@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from evband.errors import ChannelError
 
-Kind = Literal["time", "id", "motion", "force", "place", "weather", "electrical"]
+Kind = Literal["time", "id", "motion", "force", "place", "weather", "cabin", "electrical"]
 
 
 @dataclass(frozen=True)
@@ -51,6 +51,7 @@ CHANNELS: dict[str, Channel] = {
         Channel("grade_pct", "%", -60.0, 60.0, "place", 30.0),
         Channel("ambient_temp_c", "C", -60.0, 65.0, "weather", 600.0),
         Channel("wind_ms", "m/s", -100.0, 100.0, "weather", 600.0),
+        Channel("hvac_power_kw", "kW", -1.0, 30.0, "cabin", 600.0),
         Channel("distance_km", "km", 0.0, 2_000_000.0, "place", 120.0),
         Channel("soc_pct", "%", 0.0, 100.5, "electrical", 600.0),
         Channel("battery_voltage_v", "V", 20.0, 1_200.0, "electrical", 60.0),

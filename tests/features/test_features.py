@@ -373,3 +373,18 @@ def test_features_taken_over_hold_the_new_trips_unlimited() -> None:
     np.testing.assert_allclose(r, cubes, rtol=1e-3, atol=1.0)
     assert not wider.transform(wild[0]).outside.any()
     assert features.transform(wild[0]).r[:, at].max() < wider.transform(wild[0]).r[:, at].max()
+
+
+def test_the_cabins_draw_is_an_input_and_counts_once_in_the_path() -> None:
+    rng = np.random.default_rng(5)
+    draws = [np.repeat(rng.uniform(0, 4, 6), 100) for _ in range(6)]
+    heated = []
+    for i, draw in enumerate(draws):
+        trip = drive(f"t{i}", seed=i, hvac_power_kw=draw)
+        power = trip.table["power_kw"].to_numpy() + draw
+        heated.append(Trip(trip.trip_id, trip.table.with_columns(power_kw=pl.Series(power)), trip.hz))
+    features = FeatureMap.fit(heated, "auto")
+    assert "hvac_power_kw" in features.channels
+    assert features.physical(features.least_squares())["hvac"] == pytest.approx(1.0, abs=0.05)
+    without = [*heated[:5], drive("bare", seed=9)]
+    assert "hvac_power_kw" not in FeatureMap.fit(without, "auto").channels

@@ -35,6 +35,7 @@ FADE_TRIPS = 5  # so many beginnings it takes to tell what fades after each from
 HELD = {
     "ambient_temp_c": 5.0,
     "wind_ms": 2.0,
+    "hvac_power_kw": 1.0,
 }  # slow channels, whose last reading stands: how far beyond training they count
 LIMITLESS = 1e300
 _OF_ROAD = ("r_shift", "r_scale", "r_low", "r_high")

@@ -24,7 +24,9 @@ AUTO = (
     "elevation_m",
     "ambient_temp_c",
     "wind_ms",
+    "hvac_power_kw",
 )
+CABIN = "hvac_power_kw"  # heater and air conditioning: one consumer's own draw, not the answer
 _ELECTRICAL_NAME = re.compile(r"power|voltage|current|soc|energy|_kwh?$|_[av]$", re.IGNORECASE)
 
 
@@ -43,7 +45,7 @@ def resolve_features(spec: str | Iterable[str], trips: abc.Sequence[Trip]) -> tu
     if not named or len(set(named)) != len(named):
         raise ChannelError(f"features {spec!r} name no channel, or one twice; give e.g. auto, motion or a,b,c")
     for name in named:
-        if name in ELECTRICAL or _ELECTRICAL_NAME.search(name):
+        if name != CABIN and (name in ELECTRICAL or _ELECTRICAL_NAME.search(name)):
             raise ChannelError(
                 f"{name} cannot be a feature: electrical channels and other estimates of power are the answer, not inputs"
             )

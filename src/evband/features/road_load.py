@@ -184,6 +184,8 @@ def road_terms(signals: Mapping[str, Value], curved: bool = False) -> dict[str, 
         terms["fade"] = signals[FADE]
     if "wind_ms" in signals and v is not None:
         terms["v^2*wind"] = v * v * signals["wind_ms"]
+    if "hvac_power_kw" in signals:
+        terms["hvac"] = signals["hvac_power_kw"]
     if not terms:
         raise ChannelError(f"no road-load term can be made of {', '.join(signals)}; name speed_kmh or acceleration_ms2")
     return terms

@@ -28,6 +28,7 @@ KEYS = {
     "soc": "soc_pct",
     "ext_temp": "ambient_temp_c",
     "elevation": "elevation_m",
+    "hvac_power": "hvac_power_kw",
     **{name: name for name in VALUES},
 }
 _TIMES = ("utc", "time_s", "timestamp")
