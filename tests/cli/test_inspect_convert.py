@@ -300,7 +300,7 @@ def test_json_lines_to_a_file_and_to_standard_output(run):
 
 
 def drive(minutes, kmh, kw, ambient=20):
-    rows = (f"{i},{kmh},{kw},{ambient}\n" for i in range(60 * minutes + 1))
+    rows = (f"{i},{kmh},{kw},{ambient}\n" for i in range(60 * minutes))
     return "time_s,speed_kmh,power_kw,ambient_temp_c\n" + "".join(rows)
 
 
