@@ -29,6 +29,7 @@ from evband.cli.info import info
 from evband.cli.inspect import inspect
 from evband.cli.predict import predict
 from evband.cli.range import range
+from evband.cli.route import route
 from evband.cli.simulate import simulate
 from evband.cli.stream import stream
 from evband.cli.study import study
@@ -46,6 +47,7 @@ COMMANDS: tuple[Callable[..., Any], ...] = (
     calibrate,
     energy,
     range,
+    route,
     stream,
     collapse,
     export,

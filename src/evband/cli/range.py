@@ -16,7 +16,12 @@ def range(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="A fitted model, car.evband.")],
     soc: Annotated[float, typer.Option(help="State of charge now, in percent.")],
     capacity_kwh: Annotated[float, typer.Option("--capacity-kwh", help="Usable energy of the full battery.")],
-    route: Annotated[Path | None, typer.Option(help="Profile CSV, or a log: the route as it drove.")] = None,
+    route: Annotated[
+        Path | None, typer.Option(help="Route: profile CSV, GPX, GeoJSON, answer of OSRM or Valhalla, or a log.")
+    ] = None,
+    dem: Annotated[
+        Path | None, typer.Option("--dem", metavar="DIR", help="Elevation of the route from the tiles in this folder.")
+    ] = None,
     distance_km: Annotated[
         float | None, typer.Option("--distance-km", help="Instead of --route: a flat way so long ...")
     ] = None,
@@ -40,12 +45,12 @@ def range(
     from evband.files import whole_file
     from evband.model import load
     from evband.report.tables import range_table
-    from evband.routes import route_or_flat
+    from evband.routes import route_source
 
     check_battery(soc, capacity_kwh, reserve_soc)
     if plot:
         check_picture(plot)
-    way = route_or_flat(route, distance_km, speed_kmh)
+    way = route_source([] if route is None else [route], None, distance_km, speed_kmh, dem)
     driven = None if so_far is None else str(so_far)
     found = what_ifs(
         load(model), soc, capacity_kwh, way, so_far=driven, ambient_c=ambient, reserve_soc=reserve_soc, variants=what_if

@@ -127,7 +127,8 @@ def plan(
         raise TripsError(f"The route {way.name} does not move; give one with a length.")
     battery = (soc - reserve_soc) / 100.0 * capacity_kwh
     whole = long_enough(ahead, Ahead.of(again, errors), battery, past)
-    notes = [] if soc > reserve_soc else [f"the charge ({soc:g} %) is not over the reserve ({reserve_soc:g} %)"]
+    notes = list(way.notes)
+    notes += [] if soc > reserve_soc else [f"the charge ({soc:g} %) is not over the reserve ({reserve_soc:g} %)"]
     if first.outside.any():
         which = _outside_channels(model, trip)
         notes.append(

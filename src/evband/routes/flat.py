@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import polars as pl
 
 from evband.errors import SettingsError
@@ -19,12 +17,3 @@ def flat_profile(distance_km: float, speed_kmh: float) -> pl.DataFrame:
         if not 0 < value < float("inf"):
             raise SettingsError(f"{name} is {value:g}; give a positive number.")
     return pl.DataFrame({"distance_km": [0.0, distance_km], "speed_kmh": [speed_kmh] * 2, "elevation_m": [0.0] * 2})
-
-
-def route_or_flat(route: Path | None, distance_km: float | None, speed_kmh: float | None) -> Path | pl.DataFrame:
-    """The one that was given: a route, or both a distance and a speed."""
-    if route is not None and distance_km is None and speed_kmh is None:
-        return route
-    if route is None and distance_km is not None and speed_kmh is not None:
-        return flat_profile(distance_km, speed_kmh)
-    raise SettingsError("A range needs --route, or --distance-km and --speed-kmh together; give one or the other.")

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -17,7 +16,6 @@ from numpy.typing import NDArray
 
 from evband.channels import CHANNELS, EDGES
 from evband.errors import LogError
-from evband.files import read_bounded
 from evband.logs.tidy import parse
 from evband.trips import Trip, Trips
 
@@ -27,7 +25,6 @@ RATE_MS2 = 1.2  # speeding up and braking of an unhurried driver
 PLACES = ("elevation_m", "ambient_temp_c", "wind_ms", "grade_pct")
 LOG_STEP_S = 2.5  # a time profile sampled more finely than this is a log
 # The border of routes: what is beyond is one sentence, and no memory or time is spent on it.
-MOST_BYTES = 64 << 20  # of a file
 MOST_POINTS = 200_000
 LONGEST_S = 14 * 86_400.0  # driving and halts together
 LONGEST_KM = 20_000.0
@@ -43,6 +40,8 @@ class Route:
     speed_kmh: Array  # [instants]
     along: dict[str, tuple[Array, Array]] = field(default_factory=dict)  # channel -> (km, value)
     log: Trip | None = None
+    profile: pl.DataFrame | None = field(default=None, repr=False)  # the legs it was made of
+    notes: tuple[str, ...] = ()  # what was assumed
 
     @property
     def channels(self) -> tuple[str, ...]:
@@ -75,7 +74,7 @@ class Route:
         rows = max(int(np.floor(self.time_s[-1] * hz + 1e-6)), 1)
         ends = np.arange(rows + 1) / hz
         speed = np.interp(ends, self.time_s, self.speed_kmh)
-        driven = self._distance_km(ends)
+        driven = self.distance_km(ends)
         table = {
             "time_s": ends[1:],
             "speed_kmh": np.diff(driven) * 3600.0 * hz,
@@ -86,7 +85,7 @@ class Route:
         frame = pl.DataFrame(table).with_columns(segment=pl.lit(0, dtype=pl.Int32))
         return Trip(self.name, frame, float(hz))
 
-    def _distance_km(self, at_s: Array) -> Array:
+    def distance_km(self, at_s: Array) -> Array:
         """The integral of speed up to each instant."""
         step, v = np.diff(self.time_s), self.speed_kmh
         whole = np.concatenate([[0.0], np.cumsum(step * (v[1:] + v[:-1]) / 2)])
@@ -102,28 +101,8 @@ class Route:
             raise LogError(f"{channel} is {value}; give one in {limits.low:g}..{limits.high:g} {limits.unit}.")
 
 
-def read_route(source: Any, start_kmh: float = 0.0) -> Route:
-    """A route from a profile (CSV path or frame), any readable log, a Trip or a Route; it starts at `start_kmh`."""
-    if isinstance(source, Route):
-        return source
-    if isinstance(source, Trip):
-        return _from_log(source)
-    if isinstance(source, str | Path):
-        path = Path(source)
-        table = _profile_table(path)
-        if table is None:
-            from evband.logs.reading import read_trips
-
-            return _from_log(_only(read_trips(str(path)), str(path)))
-        return from_profile(table, str(path), start_kmh)
-    import narwhals.stable.v1 as nw
-
-    return from_profile(nw.from_native(source, eager_only=True).to_polars(), "route", start_kmh)
-
-
-def _profile_table(path: Path) -> pl.DataFrame | None:
+def profile_table(path: Path, data: bytes) -> pl.DataFrame | None:
     """The file's table if it is a profile; None if it should be read as a log."""
-    data = read_bounded(path, MOST_BYTES, LogError, "route")
     header = {name.strip(' "\r') for name in data[:4096].removeprefix(b"\xef\xbb\xbf").split(b"\n")[0].decode("utf-8", "replace").split(",")}  # fmt: skip
     if not data.strip():
         raise LogError(f"{path}: the route is empty; it needs speed_kmh and distance_km or time_s.")
@@ -166,11 +145,13 @@ def from_profile(table: pl.DataFrame, where: str, start_kmh: float = 0.0) -> Rou
     if by == "time_s":
         time, at = _halts(axis - axis[0], speed, stops)
         route = Route(Path(where).name, time, at)
-        km = route._distance_km(axis - axis[0] + np.cumsum(stops))
+        km = route.distance_km(axis - axis[0] + np.cumsum(stops))
     else:
         km = axis - axis[0]
         route = Route(Path(where).name, *_legs(1000.0 * km, speed / 3.6, stops, start_kmh / 3.6))
-    return replace(route, along={name: _along(table, name, km, where) for name in PLACES if name in table.columns})
+    return replace(
+        route, profile=table, along={name: _along(table, name, km, where) for name in PLACES if name in table.columns}
+    )
 
 
 def _check_extent(where: str, by: str, axis: Array, speed: Array, stops: Array) -> None:
@@ -246,33 +227,23 @@ def _legs(metres: Array, speed: Array, stops: Array, start: float) -> tuple[Arra
     halt = (speed == 0) | (stops > 0)
     halt[0] = halt[0] and start == 0
     node[halt] = 0.0
-    square = node**2
-    for i in range(len(length) - 1, -1, -1):
-        square[i] = min(square[i], square[i + 1] + 2 * RATE_MS2 * length[i])
-    for i in range(len(length)):
-        square[i + 1] = min(square[i + 1], square[i] + 2 * RATE_MS2 * length[i])
-    time, at = [0.0], [float(np.sqrt(square[0]))]
-    _wait(time, at, stops[0])
-    for i in range(len(length)):
-        peak = min(leg[i] ** 2, (square[i] + square[i + 1]) / 2 + RATE_MS2 * length[i])
-        peak = max(peak, square[i], square[i + 1])
-        v0, v1, vp = (float(np.sqrt(x)) for x in (square[i], square[i + 1], peak))
-        cruise = length[i] - (2 * peak - square[i] - square[i + 1]) / (2 * RATE_MS2)
-        for seconds, v in (((vp - v0) / RATE_MS2, vp), (cruise / vp, vp), ((vp - v1) / RATE_MS2, v1)):
-            if seconds > 1e-9:
-                time.append(time[-1] + seconds)
-                at.append(v)
-        _wait(time, at, stops[i + 1])
-    return np.array(time), 3.6 * np.array(at)
+    reach = 2 * RATE_MS2 * metres
+    square = np.minimum.accumulate((node**2 + reach)[::-1])[::-1] - reach  # braking in time for every point ahead
+    square = np.maximum(np.minimum.accumulate(square - reach) + reach, 0.0)  # after speeding up from every point behind
+    begin, end = square[:-1], square[1:]
+    peak = np.minimum(leg**2, (begin + end) / 2 + RATE_MS2 * length)
+    peak = np.maximum(peak, np.maximum(begin, end))
+    v0, v1, vp = np.sqrt(begin), np.sqrt(end), np.sqrt(peak)
+    cruise = np.maximum(length - (2 * peak - begin - end) / (2 * RATE_MS2), 0.0)
+    seconds = np.stack([(vp - v0) / RATE_MS2, cruise / vp, (vp - v1) / RATE_MS2, stops[1:]], axis=1).ravel()
+    speeds = np.stack([vp, vp, v1, v1], axis=1).ravel()  # at the end of each of these
+    kept = seconds > 1e-9
+    first = np.array([0.0, stops[0]]) if stops[0] > 0 else np.zeros(1)
+    time = np.concatenate([first, first[-1] + np.cumsum(seconds[kept])])
+    return time, 3.6 * np.concatenate([np.full(len(first), np.sqrt(square[0])), speeds[kept]])
 
 
-def _wait(time: list[float], at: list[float], seconds: float) -> None:
-    if seconds > 0:
-        time.append(time[-1] + seconds)
-        at.append(at[-1])
-
-
-def _from_log(trip: Trip) -> Route:
+def from_log(trip: Trip) -> Route:
     """The route as a log drove it: its own rows where nothing is changed, else its speed and places."""
     time, speed = trip.series("speed_kmh")
     if len(time) < 2:
@@ -282,11 +253,11 @@ def _from_log(trip: Trip) -> Route:
     for name in PLACES:
         if trip.has(name):
             at, value = trip.series(name)
-            along[name] = (route._distance_km(np.clip(at - time[0], 0.0, None)), value)
+            along[name] = (route.distance_km(np.clip(at - time[0], 0.0, None)), value)
     return replace(route, along=along)
 
 
-def _only(trips: Trips, where: str) -> Trip:
+def only_trip(trips: Trips, where: str) -> Trip:
     if len(trips) > 1:
         raise LogError(f"{where}: it holds {len(trips)} trips, and a route is one; cut out the one to be driven.")
     return trips[0]

@@ -1,0 +1,77 @@
+"""`evband route`: what a route file, a router or a distance becomes, as a table of legs."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from evband.cli.options import ShowUnits, Units
+
+if TYPE_CHECKING:
+    from evband.routes import Route
+
+Router = Annotated[
+    str | None,
+    typer.Option("--router", metavar="URL", help="A running OSRM or Valhalla, asked for the way from A to B."),
+]
+DistanceKm = Annotated[float | None, typer.Option("--distance-km", help="So far at --speed-kmh, instead of a file.")]
+SpeedKmh = Annotated[float | None, typer.Option("--speed-kmh", help="Speed where the route has none.")]
+Dem = Annotated[
+    Path | None, typer.Option("--dem", metavar="DIR", help="Elevation from the .hgt or .tif tiles in this folder.")
+]
+
+
+def route(
+    places: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="FILE | A B", help="A route file, or two points lat,lon with --router."),
+    ] = None,
+    router: Router = None,
+    distance_km: DistanceKm = None,
+    speed_kmh: SpeedKmh = None,
+    dem: Dem = None,
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="Write the profile as CSV.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
+    units: ShowUnits = Units.KM,
+) -> None:
+    """A route as it will be driven: profile CSV, GPX, GeoJSON, answers of OSRM or Valhalla, a log, or a router's way."""
+    from json import dumps
+
+    from evband.files import whole_file
+    from evband.routes import read_route, route_source
+    from evband.routes.legs import profile_of, summary
+
+    way = read_route(route_source(places or [], router, distance_km, speed_kmh, dem))
+    for note in way.notes:
+        print(f"evband: note: {note}.", file=sys.stderr)
+    if output:
+        with whole_file(output) as temporary:
+            profile_of(way).write_csv(temporary, float_precision=6)
+    if json:
+        print(dumps(summary(way), indent=2))
+    else:
+        _show(way, units)
+
+
+def _show(way: Route, units: Units) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    from evband.routes.legs import summary
+
+    found = summary(way)
+    name, per = units.value, units.per_km
+    table = Table(f"from, {name}", f"to, {name}", f"mean {name}/h", f"top {name}/h", "climb, m", "descent, m", "stops")
+    for leg in found["legs"]:
+        table.add_row(
+            f"{leg['from_km'] * per:.1f}", f"{leg['to_km'] * per:.1f}", f"{leg['speed_kmh'] * per:.0f}",
+            f"{leg['fastest_kmh'] * per:.0f}",
+            *("-" if leg[key] is None else f"{leg[key]:.0f}" for key in ("climb_m", "descent_m")),
+            f"{leg['stops']} ({leg['stopped_s']:.0f} s)" if leg["stops"] else "",
+        )  # fmt: skip
+    Console().print(table)
+    climb = "elevation not known" if found["climb_m"] is None else f"{found['climb_m']:.0f} m up, {found['descent_m']:.0f} m down"  # fmt: skip
+    print(f"{found['name']}: {found['distance_km'] * per:.1f} {name}, {found['duration_s'] / 60:.0f} min, {climb}")

@@ -1,0 +1,118 @@
+"""A route as a table of legs: how long, how fast, how much climb, how many halts."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from evband.routes.profile import Route
+
+MOST_LEGS = 20
+SAMPLES = 4000
+
+
+@dataclass(frozen=True)
+class Leg:
+    """A stretch of a route; speed is its mean while moving. Climb and descent are None where elevation is not known."""
+
+    from_km: float
+    to_km: float
+    speed_kmh: float
+    fastest_kmh: float
+    climb_m: float | None
+    descent_m: float | None
+    stops: int
+    stopped_s: float
+
+
+def legs(route: Route, most: int = MOST_LEGS) -> list[Leg]:
+    """The route in at most `most` stretches: those of its profile where they are few, else of equal length."""
+    km = route.distance_km(route.time_s)
+    own = None if route.profile is None or "distance_km" not in route.profile.columns else route.profile
+    if own is not None and own.height - 1 <= most:
+        edges = own["distance_km"].cast(pl.Float64).to_numpy() - float(own["distance_km"][0])
+    else:
+        edges = np.linspace(0.0, km[-1], min(most, max(int(km[-1]), 1)) + 1)
+    return [_leg(route, km, float(a), float(b), i == 0) for i, (a, b) in enumerate(pairwise(edges))]
+
+
+def _leg(route: Route, km: np.ndarray, start: float, end: float, first: bool) -> Leg:
+    """Halts at its end belong to a leg; those at the very start to the first."""
+    step, moved = np.diff(route.time_s), np.diff(km)
+    still = (moved < 1e-9) & (step > 0)
+    after = km[:-1] >= start - 1e-9 if first else km[:-1] > start + 1e-9
+    halts = step[still & after & (km[:-1] <= end + 1e-9)]
+    driving = ~still
+    time = np.concatenate([[0.0], np.cumsum(np.where(driving, step, 0.0))])
+    seconds = float(np.interp(end, km, time) - np.interp(start, km, time))
+    inside = (km >= start - 1e-9) & (km <= end + 1e-9)
+    climb = descent = None
+    if "elevation_m" in route.along:
+        at, height = route.along["elevation_m"]
+        within = at[(at > start) & (at < end)]
+        rise = np.diff(np.interp(np.concatenate([[start], within, [end]]), at, height))
+        climb, descent = float(rise[rise > 0].sum()), float(np.abs(rise[rise < 0]).sum())
+    fastest = float(route.speed_kmh[inside].max()) if inside.any() else float("nan")
+    mean = 3600.0 * (end - start) / seconds if seconds > 0 else 0.0
+    return Leg(start, end, mean, max(fastest, mean), climb, descent, len(halts), float(halts.sum()))
+
+
+def summary(route: Route, most: int = MOST_LEGS) -> dict[str, Any]:
+    """What `evband route --json` shows."""
+    stretches = legs(route, most)
+    known = [leg for leg in stretches if leg.climb_m is not None and leg.descent_m is not None]
+    return {
+        "name": route.name,
+        "distance_km": float(route.distance_km(route.time_s[-1:])[0]),
+        "duration_s": float(route.time_s[-1]),
+        "climb_m": sum(leg.climb_m or 0.0 for leg in known) if known else None,
+        "descent_m": sum(leg.descent_m or 0.0 for leg in known) if known else None,
+        "stops": sum(leg.stops for leg in stretches),
+        "stopped_s": sum(leg.stopped_s for leg in stretches),
+        "legs": [asdict(leg) for leg in stretches],
+        "notes": list(route.notes),
+    }
+
+
+def profile_of(route: Route, step_km: float = 0.05) -> pl.DataFrame:
+    """The route as a profile by distance, which `read_route` reads again: its own legs and, in between, its elevation."""
+    km = route.distance_km(route.time_s)
+    if route.profile is not None and "distance_km" in route.profile.columns:
+        table = route.profile
+        at = table["distance_km"].cast(pl.Float64).to_numpy() - float(table["distance_km"][0])
+        speed = table["speed_kmh"].cast(pl.Float64).to_numpy()
+        stops = table["stop_s"].fill_null(0.0).cast(pl.Float64).to_numpy() if "stop_s" in table.columns else np.zeros(len(at))  # fmt: skip
+    else:
+        at, speed, stops = _driven(route, km, step_km)
+    fine = at
+    if "elevation_m" in route.along and len(route.along["elevation_m"][0]) > 1:
+        places = route.along["elevation_m"][0]
+        fine = np.unique(np.round(np.concatenate([at, places[(places > 0) & (places < at[-1])]]), 6))
+    holds = np.clip(np.searchsorted(at, fine + 1e-7, side="right") - 1, 0, len(at) - 1)
+    halt = np.zeros(len(fine))
+    halt[np.searchsorted(fine, at - 1e-6)] = stops
+    moving = np.where(speed > 0, speed, np.append(speed[1:], speed[-1]))  # a halt's leg goes on at the next speed
+    columns = {"distance_km": fine, "speed_kmh": moving[holds]}
+    standing = np.searchsorted(fine, at[speed == 0] - 1e-6)
+    columns["speed_kmh"][standing] = 0.0
+    columns |= {name: np.interp(fine, where, value) for name, (where, value) in route.along.items()}
+    if halt.any():
+        columns["stop_s"] = halt
+    return pl.DataFrame(columns)
+
+
+def _driven(route: Route, km: np.ndarray, step_km: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Mean moving speed and halts of a drive every `step_km`."""
+    step, moved = np.diff(route.time_s), np.diff(km)
+    still = moved < 1e-9
+    points = int(np.clip(km[-1] / step_km, 1, 100_000)) + 1
+    at = np.linspace(0.0, km[-1], points)
+    time = np.concatenate([[0.0], np.cumsum(np.where(still, 0.0, step))])
+    seconds = np.diff(np.interp(at, km, time))
+    speed = np.clip(3600.0 * np.diff(at) / np.maximum(seconds, 1e-9), 3.0, 350.0)
+    halts = np.bincount(np.clip(np.searchsorted(at, km[:-1][still] - 1e-9), 0, points - 1), step[still], points)
+    return at, np.append(speed, speed[-1]), halts

@@ -1,0 +1,86 @@
+"""`read_route`: a route from whatever people have. The format is found by content, never by the file's name."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from evband.errors import LogError
+from evband.files import read_bounded
+from evband.routes import geojson, gpx, osrm, valhalla
+from evband.routes.profile import Route, from_log, from_profile, only_trip, profile_table
+from evband.routes.way import Way
+from evband.trips import Trip
+
+MOST_BYTES = 256 << 20  # of a file
+_BOM = b"\xef\xbb\xbf"
+
+
+def read_route(source: Any, start_kmh: float = 0.0) -> Route:
+    """A route from a file (profile CSV, GPX, GeoJSON, answer of OSRM, Valhalla or OpenRouteService, any readable log), a
+    frame with a profile, a Way, a Trip or a Route; it starts at `start_kmh`.
+    """
+    if isinstance(source, Route):
+        return source
+    if isinstance(source, Trip):
+        return from_log(source)
+    if isinstance(source, str | Path):
+        path, data = Path(source), _content(Path(source))
+        source = _way(path, data)
+        if source is None:
+            return _from_table(path, data, start_kmh)
+    if isinstance(source, Way):
+        return source.route(start_kmh)
+    import narwhals.stable.v1 as nw
+
+    return from_profile(nw.from_native(source, eager_only=True).to_polars(), "route", start_kmh)
+
+
+def read_way(path: Path) -> Way | None:
+    """The way in a GPX or JSON file; None where the file is a profile or a log."""
+    return _way(path, _content(path))
+
+
+def _content(path: Path) -> bytes:
+    return read_bounded(path, MOST_BYTES, LogError, "route")
+
+
+def _way(path: Path, data: bytes) -> Way | None:
+    head = data[:4096].removeprefix(_BOM).lstrip()
+    if head.startswith(b"<"):
+        return gpx.read(data, str(path))
+    return from_json(data, str(path)) if head.startswith(b"{") else None
+
+
+def _from_table(path: Path, data: bytes, start_kmh: float) -> Route:
+    table = profile_table(path, data)
+    if table is not None:
+        return from_profile(table, str(path), start_kmh)
+    from evband.logs.reading import read_trips
+
+    return from_log(only_trip(read_trips(str(path)), str(path)))
+
+
+def from_json(data: bytes, where: str) -> Way | None:
+    """A way from one JSON object; None where the file is lines of JSON, which is a log."""
+    try:
+        answer = json.loads(data.removeprefix(_BOM))
+    except RecursionError:
+        raise LogError(f"{where}: it is nested too deeply; this is not a route.") from None
+    except (json.JSONDecodeError, UnicodeDecodeError) as problem:
+        if "Extra data" in str(problem):
+            return None
+        raise LogError(f"{where}: this is not JSON ({problem}); check that the file is whole.") from None
+    if not isinstance(answer, dict):
+        raise LogError(f"{where}: this JSON is not an object; GeoJSON and routers' answers are.")
+    if "trip" in answer or "edges" in answer:
+        return valhalla.read(answer, where)
+    if "routes" in answer or "code" in answer:
+        return osrm.read(answer, where)
+    if "type" in answer:
+        return geojson.read(answer, where)
+    raise LogError(
+        f"{where}: this JSON is not a route (it has {', '.join(list(answer)[:5]) or 'nothing'}); GeoJSON and the answers of "
+        f"OSRM, Valhalla and OpenRouteService are known."
+    )

@@ -1,0 +1,101 @@
+"""Asking a router: small servers of the two kinds on this machine, silence, refusals, and points in the sea."""
+
+import json
+import threading
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import numpy as np
+import pytest
+
+from evband.errors import LogError, SettingsError
+from evband.routes import read_route, route_source
+from evband.routes.router import ask, parse_point
+from router_answers import LAT, LON, encoded, osrm, valhalla
+
+A, B = (47.0, 9.5), (47.04, 9.5)
+
+
+@contextmanager
+def server(answers):
+    """Answers by the beginning of the path; anything else is a 404 with JSON, as Valhalla gives."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def _answer(self):
+            self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            found = next((a for start, a in answers.items() if self.path.startswith(start)), None)
+            body = json.dumps(found or {"error_code": 106, "error": "Try any of: '/route'"}).encode()
+            self.send_response(200 if found and "error" not in found else 400)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        do_GET = do_POST = _answer
+
+        def log_message(self, *_):
+            pass
+
+    httpd = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=httpd.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{httpd.server_port}"
+    finally:
+        httpd.shutdown()
+        httpd.server_close()
+        thread.join()
+
+
+LINE = {"type": "LineString", "coordinates": np.stack([LON, LAT], 1).tolist()}
+
+
+def test_osrm_and_valhalla_are_told_apart():
+    with server({"/route/v1/driving/9.5": osrm(geometry=LINE)}) as url:
+        assert ask(url, A, B).metres.sum() == pytest.approx(4447.8)
+        assert read_route(route_source(["47.0,9.5", "47.04,9.5"], url)).speed_kmh.max() == pytest.approx(50.04, abs=0.1)
+    edges = [{"length": 2.2, "speed": 80}, {"length": 2.248, "speed": 30}]
+    trace = {"units": "kilometers", "shape": encoded(LAT, LON, 6), "edges": edges}
+    up = valhalla(elevation=[400.0 + i for i in range(149)], elevation_interval=30.0)
+    with server({"/route/v1": None, "/route": up, "/trace_attributes": trace}) as url:
+        way = ask(url + "/", A, B)
+        assert way.speed_kmh == pytest.approx([80, 30])
+        assert way.metres.sum() == pytest.approx(4448)
+        assert way.elevation is not None
+    with server({"/route/v1": None, "/route": up}) as url:
+        assert "means over manoeuvres" in ask(url, A, B).notes[0]
+
+
+def test_refusals_and_silence():
+    no_segment = {"/route/v1": {"code": "NoSegment", "message": "Could not find a matching segment"}}
+    with server(no_segment) as url, pytest.raises(LogError, match="Could not find a matching segment"):
+        ask(url, A, B)
+    no_edge = {"/route/v1": None, "/route": {"error_code": 171, "error": "No suitable edges near location"}}
+    with server(no_edge) as url, pytest.raises(LogError, match="No suitable edges"):
+        ask(url, A, B)
+    with server({"/route/v1": osrm(geometry=LINE)}) as url, pytest.raises(LogError, match="km from 46,2"):
+        ask(url, (46.0, 2.0), B)
+    with server({"/": {"hello": 1}}) as url, pytest.raises(LogError, match="neither as OSRM nor as Valhalla"):
+        ask(url, A, B)
+    with pytest.raises(LogError, match=r"127\.0\.0\.1:9: the router does not answer"):
+        ask("http://127.0.0.1:9", A, B)
+    with pytest.raises(SettingsError, match="begins with http"):
+        ask("file:///etc", A, B)
+
+
+@pytest.mark.parametrize("text", ["", "47", "a,b", "47,9,1", "nan,3", "95,9", "9.5,247"])
+def test_points_that_are_none(text):
+    with pytest.raises(SettingsError, match="write latitude"):
+        parse_point(text)
+
+
+def test_exactly_one_way_to_say_it(tmp_path):
+    for given in ([], ["a.csv", "b.csv"]):
+        with pytest.raises(SettingsError, match="Give one route file"):
+            route_source(given)
+    with pytest.raises(SettingsError, match="two points and has 1"):
+        route_source(["47,9"], "http://127.0.0.1:9")
+    with pytest.raises(SettingsError, match="stands alone"):
+        route_source(["a.csv"], None, 120, 110)
+    (tmp_path / "a.csv").write_text("distance_km,speed_kmh\n0,50\n9,50\n")
+    with pytest.raises(SettingsError, match="no coordinates"):
+        route_source([tmp_path / "a.csv"], dem=tmp_path)
