@@ -17,6 +17,7 @@ ROOMS = (
     "errors",
     "channels",
     "files",
+    "terrain",
     "trips",
     "logs",
     "vehicles",
