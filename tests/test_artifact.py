@@ -4,15 +4,19 @@ import json
 import pickle
 import struct
 from contextlib import suppress
+from pathlib import Path
 
 import numpy as np
 import pytest
 from safetensors.numpy import load, save
+from sklearn.base import clone
 
 import evband
 from evband.errors import ArtifactError
 from evband.model import PowerModel
 from tiny_car import TINY, drives
+
+FIRST_RELEASE = [84.07174224853516, 58.96119661740574, 113.25820457328633]  # mean and 90 % band of a row, in kW
 
 
 @pytest.fixture(scope="module")
@@ -45,6 +49,39 @@ def test_a_loaded_model_is_the_saved_one(model, whole, tmp_path):
     assert back.summary_["history"] == model.summary_["history"]
     back.save(tmp_path / "again.evband")
     assert evband.load(tmp_path / "again.evband").settings_ == model.settings_
+
+
+def test_a_loaded_model_has_the_arguments_and_its_clone_trains_the_same_weights(tmp_path):
+    trips = drives(3, seconds=120)
+    first = PowerModel(**{**TINY, "epochs": 1, "members": 2, "clip": 0.5, "nu_pace": 2.0}).fit(trips)
+    tuned = PowerModel(**{**TINY, "epochs": 1, "members": 1}, tune=True, features="motion").fit(trips)
+    after = PowerModel(**{**TINY, "epochs": 1, "members": 2, "clip": 0.5}, prior=first).fit(trips[:2])
+    for model in (first, tuned, after):
+        model.save(tmp_path / "car.evband")
+        back = evband.load(tmp_path / "car.evband")
+        mine, theirs = model.get_params(deep=False), back.get_params(deep=False)
+        if model is after:
+            assert mine.pop("prior").get_params() == theirs.pop("prior").get_params()
+        assert theirs == mine
+        if model is not after:
+            assert repr(back) == repr(model)
+        np.testing.assert_array_equal(clone(back).fit(trips if model is not after else trips[:2]).theta_, model.theta_)
+    assert repr(evband.load(tmp_path / "car.evband").set_params(prior=None)).count("=") == len(TINY) + 1
+
+
+def test_a_file_of_the_first_release_still_loads(tmp_path):
+    """tests/fixtures/version1.evband: five members on nine drives of the tiny car, written by evband 0.1.0."""
+    old = evband.load(Path(__file__).parent / "fixtures" / "version1.evband")
+    bands = old.predict(drives(1, seconds=90, seed=5))
+    lower, upper = bands.interval(0.9)
+    np.testing.assert_allclose([bands.mean[40], lower[40], upper[40]], FIRST_RELEASE, rtol=1e-5)
+    assert (old.settings_.features, old.settings_.hinges, old.settings_.beta) == ("motion", False, 1.0)
+    assert clone(old)._resolve() == old.settings_
+    assert len(repr(old)) < 200
+    old.save(tmp_path / "now.evband")
+    again = evband.load(tmp_path / "now.evband")
+    assert again.get_params() == old.get_params()
+    np.testing.assert_array_equal(again.predict(drives(1, seconds=90, seed=5)).interval(0.9)[0], lower)
 
 
 def test_a_model_of_an_earlier_version_is_what_it_was(model, whole, tmp_path):

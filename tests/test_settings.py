@@ -1,9 +1,17 @@
 """Presets, methods, and settings that are refused."""
 
+import inspect
+import subprocess
+import sys
+from dataclasses import fields
+from pathlib import Path
+from typing import get_type_hints
+
 import pytest
 
 from evband.errors import SettingsError
-from evband.settings import METHODS, PRESETS, resolve
+from evband.model import PowerModel
+from evband.settings import ABOUT, DEFAULTS, METHODS, PRESETS, Arguments, Settings, described, resolve
 
 
 def test_the_papers_preset_is_what_the_paper_says():
@@ -31,7 +39,7 @@ def test_the_default_preset_has_the_road_load_path_and_calibration():
 def test_every_method_works_with_every_preset(method, preset):
     s = resolve(preset, method=method)
     assert s.architecture(3, 5).head == method.split("-")[0]
-    assert s.training().dropout == (0.1 if method.endswith("dropout") else 0.0)
+    assert s.dropout_rate == (0.1 if method.endswith("dropout") else 0.0)
 
 
 def test_as_published_quantiles_are_an_option_and_never_the_default():
@@ -44,7 +52,7 @@ def test_as_published_quantiles_are_an_option_and_never_the_default():
     [
         ({"method": "magic"}, "method"),
         ({"members": 0}, "members"),
-        ({"members": 2.5}, "give a int"),
+        ({"members": 2.5}, "whole number"),
         ({"hz": 0.0}, "hz"),
         ({"hz": float("nan")}, "finite"),
         ({"epochs": 0}, "epochs"),
@@ -71,3 +79,44 @@ def test_what_cannot_be_is_one_sentence(wrong, says):
 def test_an_unknown_preset_names_the_known():
     with pytest.raises(SettingsError, match="default, paper"):
         resolve("fancy")
+
+
+# One definition for all
+
+
+def test_type_checkers_know_the_settings_and_nothing_else():
+    known = get_type_hints(Arguments, localns={"PowerModel": object})
+    assert {*known, "method"} == set(DEFAULTS)
+    for f in fields(Settings):
+        wanted = "str | None" if f.name == "scaling" else str(f.type)
+        if f.name not in ("prior", "method"):
+            assert Arguments.__annotations__[f.name].__forward_arg__.removesuffix(" | None") == wanted.removesuffix(
+                " | None"
+            )
+
+
+def test_every_setting_is_described():
+    for name, about in ABOUT.items():
+        assert about.what, name
+        assert about.when, name
+    assert set(ABOUT) == set(DEFAULTS) == set(inspect.signature(PowerModel).parameters)
+
+
+def test_the_page_of_settings_is_what_they_are():
+    """`python tools/write_settings.py` writes it."""
+    text = (Path(__file__).parents[1] / "docs" / "settings.md").read_text()
+    assert text.splitlines()[-len(described()) :] == described()
+    assert max(map(len, text.splitlines())) < 120
+
+
+def test_settings_need_neither_torch_nor_numpy():
+    code = "import evband.settings, sys; print([m for m in ('torch', 'numpy') if m in sys.modules])"
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert shown.stdout.strip() == "[]"
+
+
+def test_an_argument_that_is_none_of_the_settings_is_refused():
+    with pytest.raises(TypeError, match="magic"):
+        PowerModel(magic=1)
+    with pytest.raises(SettingsError, match="device"):
+        PowerModel(device="gpu").check()

@@ -54,3 +54,8 @@ def arrays(rng, lengths=(90, 70, 120), inputs=2, road=2):
 def members(arch: Architecture, count=3, train=(0, 1), held_out=(2,), beta=0.5, temperature=1.0):
     prior = make_prior(arch)
     return [Member(m, np.array(train), np.array(held_out, np.int64), prior, beta, temperature) for m in range(count)]
+
+
+def dropping(rate):
+    """Settings of a method with this dropout rate."""
+    return {"method": "t-dropout", "dropout": rate} if rate else {}

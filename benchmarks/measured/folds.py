@@ -161,7 +161,7 @@ def fit_main(fold: Fold, settings: Settings, device: str) -> dict[str, torch.Ten
     job = fold.job
     base = members_of(job, settings)
     members = base + [replace(m, temperature=0.0) for m in base] + base
-    trainer = Trainer(job.architecture(settings), job.data, members, settings.training(), device)
+    trainer = Trainer(job.architecture(settings), job.data, members, settings, device)
     weight = np.ones((len(members), len(job.fold)))
     lengths = np.bincount(job.data.trip)
     for m, member in enumerate(base):

@@ -12,7 +12,7 @@ import platform
 import sys
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,7 @@ from safetensors.numpy import save as save_tensors
 from evband.errors import ArtifactError, EvbandError
 from evband.features import FeatureMap
 from evband.files import whole_file
-from evband.settings import Settings, completed, resolve
+from evband.settings import DEFAULTS, RUN, Arguments, Settings, check_names, check_run, completed, resolve
 
 if TYPE_CHECKING:
     from evband.model import PowerModel
@@ -31,15 +31,28 @@ if TYPE_CHECKING:
 VERSION = 1
 MOST_BYTES = 1 << 30  # of a whole file
 MOST_HEADER = 16 << 20
+PRIOR = "prior/"  # before the names of the weights of the model that this one started from
 
 
 def save(model: PowerModel, path: Path) -> None:
     """Write the model; an existing file is replaced only once the new one is whole."""
-    weights = model.architecture_.unpack(model.theta_)
-    tensors = {name: np.ascontiguousarray(value, np.float32) for name, value in weights.items()}
-    meta = {
+    meta, tensors = _facts(model), _tensors(model)
+    prior = model.get_params(deep=False)["prior"]
+    if not (prior is None or isinstance(prior, str)):  # a fitted model: a clone must be able to start from it again
+        meta["prior"] = _facts(prior)
+        tensors |= {f"{PRIOR}{name}": tensor for name, tensor in _tensors(prior).items()}
+    data = save_tensors(tensors, {"evband": json.dumps(meta, allow_nan=False)})
+    with whole_file(path) as temporary:
+        temporary.write_bytes(data)
+
+
+def _facts(model: PowerModel) -> dict[str, Any]:
+    """Everything but the weights."""
+    given = model.get_params(deep=False)
+    return {
         "version": VERSION,
         "made_with": _versions(),
+        "arguments": {k: v for k, v in given.items() if v != DEFAULTS[k] and (k != "prior" or isinstance(v, str))},
         "settings": model.settings_.to_dict(),
         "features": model.feature_map_.to_dict(),
         "networks": len(model.theta_),
@@ -50,33 +63,60 @@ def save(model: PowerModel, path: Path) -> None:
         "summary": model.summary_,
         "fingerprints": model.fingerprints_,
     }
-    data = save_tensors(tensors, {"evband": json.dumps(meta, allow_nan=False)})
-    with whole_file(path) as temporary:
-        temporary.write_bytes(data)
+
+
+def _tensors(model: PowerModel) -> dict[str, NDArray[np.float32]]:
+    weights = model.architecture_.unpack(model.theta_)
+    return {name: np.ascontiguousarray(value, np.float32) for name, value in weights.items()}
 
 
 def load(path: Path) -> PowerModel:
     """Read a model, or say in one sentence why the file is none."""
-    from evband.model import PowerModel
-
     data = _read(path)
     try:
-        meta = _meta(data)
-        settings = _settings(meta["settings"])
-        features = _features(meta["features"])
-        arch = settings.architecture(len(features.input_names), len(features.road_names))
-        theta = _weights(data, arch.shapes, _networks(meta["networks"], settings))
-        model = PowerModel(method=settings.method)
-        model.settings_, model.feature_map_, model.theta_ = settings, features, theta
-        model.stretch_, model.calibration_ = _positive(meta["stretch"]), str(meta["calibration"])
-        model.standing_stretch_ = _positive(meta.get("standing_stretch", meta["stretch"]))  # files had but one
-        model.energy_, model.summary_ = meta["energy"], {"made_with": dict(meta["made_with"]), **meta["summary"]}
-        model.fingerprints_ = [str(f) for f in meta["fingerprints"]]
+        meta, tensors = _meta(data), load_tensors(data)
+        theirs = {name: tensor for name, tensor in tensors.items() if name.startswith(PRIOR)}
+        model = _model(meta, {name: tensor for name, tensor in tensors.items() if name not in theirs})
+        if "prior" in meta:
+            prior = _model(dict(meta["prior"]), {name.removeprefix(PRIOR): t for name, t in theirs.items()})
+            model.set_params(prior=prior)
     except ArtifactError as problem:
         raise ArtifactError(f"{path}: {problem}") from None
     except (*_DAMAGE, SafetensorError, EvbandError) as problem:
         raise ArtifactError(f"{path} is not a whole .evband file ({problem}); fit or copy it again") from None
     return model
+
+
+def _model(meta: dict[str, Any], tensors: dict[str, NDArray]) -> PowerModel:
+    """The fitted model of one header and its weights."""
+    from evband.model import PowerModel
+
+    settings = _settings(meta["settings"])
+    features = _features(meta["features"])
+    arch = settings.architecture(len(features.input_names), len(features.road_names))
+    theta = _weights(tensors, arch.shapes, _networks(meta["networks"], settings))
+    model = PowerModel(**_arguments(meta, settings))
+    model.settings_, model.feature_map_, model.theta_ = settings, features, theta
+    model.stretch_, model.calibration_ = _positive(meta["stretch"]), str(meta["calibration"])
+    model.standing_stretch_ = _positive(meta.get("standing_stretch", meta["stretch"]))  # files had but one
+    model.energy_, model.summary_ = meta["energy"], {"made_with": dict(meta["made_with"]), **meta["summary"]}
+    model.fingerprints_ = [str(f) for f in meta["fingerprints"]]
+    return model
+
+
+def _arguments(meta: dict[str, Any], settings: Settings) -> Arguments:
+    """PowerModel's arguments as they were given, so that a clone trains the same model.
+
+    Where they no longer give the settings that the file holds (version 1 kept no arguments, a default may have changed
+    since), the settings win; those that were tuned are what the arguments gave then, too.
+    """
+    given = dict(meta.get("arguments", {}))
+    check_names(given, "the file")
+    check_run(given)
+    now = resolve(given.get("preset", "default"), **{k: v for k, v in given.items() if k not in RUN})
+    tuned = set().union(*(meta["summary"].get("tuning") or [])[:1])
+    kept = {k: v for k, v in settings.to_dict().items() if v != getattr(now, k) and k not in tuned}
+    return cast(Arguments, given | kept)
 
 
 _DAMAGE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError, MemoryError)
@@ -139,9 +179,8 @@ def _networks(saved: Any, settings: Settings) -> int:
     return saved
 
 
-def _weights(data: bytes, shapes: dict[str, tuple[int, ...]], networks: int) -> NDArray[np.float32]:
+def _weights(tensors: dict[str, NDArray], shapes: dict[str, tuple[int, ...]], networks: int) -> NDArray[np.float32]:
     """``theta [networks, parameters]``, each block checked for name, type, shape and finite values."""
-    tensors = load_tensors(data)
     if set(tensors) != set(shapes):
         raise ArtifactError("its weights do not fit its settings; fit it again")
     blocks = []

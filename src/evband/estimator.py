@@ -12,8 +12,7 @@ class Estimator:
     @classmethod
     def _settings(cls) -> dict[str, Any]:
         """Name and default of each argument."""
-        arguments = inspect.signature(cls.__init__).parameters.values()
-        return {a.name: a.default for a in arguments if a.name != "self"}
+        return {a.name: a.default for a in inspect.signature(cls).parameters.values()}
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """All settings; with ``deep`` also those of a setting that is itself an estimator, as ``name__its_name``."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,13 +16,13 @@ from evband.estimator import Estimator
 from evband.features import FeatureMap
 from evband.network.inference import as_members
 from evband.network.streams import DROPOUT, stream
+from evband.settings import Arguments, Settings
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from evband.bands import Bands
     from evband.energy import Energies, ErrorModel, Range
-    from evband.settings import Settings
     from evband.streaming import Stream
     from evband.training.checkpoint import Checkpoint
     from evband.training.loop import Progress
@@ -36,7 +36,8 @@ CALIBRATION_LEVEL = 0.9
 class PowerModel(Estimator):
     """An ensemble that tells battery power from motion, and how sure it is.
 
-    Every argument left at None takes the preset's value (`evband.settings.PRESETS`). After `fit`:
+    Every argument left at None takes the preset's value; docs/settings.md says what each is and when to touch it
+    (`evband.settings.Settings` defines them). After `fit`:
 
     - ``settings_``: the resolved settings; ``feature_map_``: inputs and scalers; ``theta_ [networks, parameters]``;
     - ``stretch_``, ``standing_stretch_``: the calibration factors on the move and at a standstill (1 = none),
@@ -44,81 +45,28 @@ class PowerModel(Estimator):
     - ``summary_``: how the training went; ``fingerprints_``: traces of the trips it was trained or calibrated on.
     """
 
-    def __init__(
-        self,
-        method: str = "t-anchor",
-        preset: str = "default",
-        members: int | None = None,
-        features: str | None = None,
-        hz: float | None = None,
-        epochs: int | None = None,
-        layers: int | None = None,
-        hidden: int | None = None,
-        beta: float | None = None,
-        temperature: float | None = None,
-        trip_effect: float | None = None,
-        rate: float | None = None,
-        schedule: str | None = None,
-        optimiser: str | None = None,
-        window: int | None = None,
-        burn_in: int | None = None,
-        batch: int | None = None,
-        road_load: bool | None = None,
-        hinges: bool | None = None,
-        edges: bool | None = None,
-        fade: bool | None = None,
-        products: bool | None = None,
-        scaling: str | None = None,
-        prior: str | PowerModel | None = None,
-        prior_variance: float | None = None,
-        prior_scale: str | None = None,
-        resample: str | None = None,
-        dropout: float | None = None,
-        nu: float | None = None,
-        nu_min: float | None = None,
-        as_published: bool | None = None,
-        early_stop: bool | None = None,
-        calibrate: bool | None = None,
-        tune: bool = False,
-        seed: int = 0,
-        device: str = "auto",
-    ):
-        self.method = method
-        self.preset = preset
-        self.members = members
-        self.features = features
-        self.hz = hz
-        self.epochs = epochs
-        self.layers = layers
-        self.hidden = hidden
-        self.beta = beta
-        self.temperature = temperature
-        self.trip_effect = trip_effect
-        self.rate = rate
-        self.schedule = schedule
-        self.optimiser = optimiser
-        self.window = window
-        self.burn_in = burn_in
-        self.batch = batch
-        self.road_load = road_load
-        self.hinges = hinges
-        self.edges = edges
-        self.fade = fade
-        self.products = products
-        self.scaling = scaling
-        self.prior = prior
-        self.prior_variance = prior_variance
-        self.prior_scale = prior_scale
-        self.resample = resample
-        self.dropout = dropout
-        self.nu = nu
-        self.nu_min = nu_min
-        self.as_published = as_published
-        self.early_stop = early_stop
-        self.calibrate = calibrate
-        self.tune = tune
-        self.seed = seed
-        self.device = device
+    __signature__: ClassVar = presets.signature()
+    method: str
+    preset: str
+    features: str | None
+    prior: str | PowerModel | None
+    tune: bool
+    device: str
+
+    def __init__(self, method: str = "t-anchor", **settings: Unpack[Arguments]):
+        given = self.__signature__.bind(method, **settings)
+        given.apply_defaults()
+        vars(self).update(given.arguments)
+
+    @classmethod
+    def of(cls, settings: Settings) -> Self:
+        """An unfitted model with these resolved settings."""
+        usual = presets.PRESETS["default"].to_dict()
+        return cls(**cast(Arguments, {k: v for k, v in settings.to_dict().items() if v != usual[k]}))
+
+    def __sklearn_clone__(self) -> Self:
+        """Unfitted, with the same settings; a prior is knowledge and stays the fitted model that it is."""
+        return type(self)(**cast(Arguments, self.get_params(deep=False)))
 
     # Fitting --------------------------------------------------------------------------------------------------------
 
@@ -249,15 +197,13 @@ class PowerModel(Estimator):
         jobs.resolve_device(self.device)
 
     def _resolve(self) -> Settings:
-        chosen = {
-            name: value
-            for name, value in self.get_params(deep=False).items()
-            if name not in ("preset", "tune", "device", "prior")
-        }
         if self.method == "distilled":
             raise SettingsError("a distilled model is not fitted; fit another method and collapse it (evband collapse)")
-        if isinstance(self.prior, str):
-            chosen["prior"] = self.prior
+        arguments = self.get_params(deep=False)
+        presets.check_run(arguments)
+        chosen = {name: value for name, value in arguments.items() if name not in presets.RUN}
+        if isinstance(self.prior, PowerModel):
+            del chosen["prior"]
         return presets.resolve(self.preset, **chosen)
 
     def _prior_mean(self) -> Tensor | None:

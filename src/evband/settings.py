@@ -1,14 +1,23 @@
-"""Settings of a model: the presets, the methods, and how they become one resolved set."""
+"""Settings of a model, each written once: type, default of both presets, unit, range, and when to touch it.
+
+From `Settings` come PowerModel's arguments, `get_params`, the choices and help of `evband fit`, the check of its TOML
+file, what a .evband file keeps, and the table in docs/settings.md.
+"""
 
 from __future__ import annotations
 
+import inspect
 import math
-from dataclasses import asdict, dataclass, fields, replace
-from typing import Any, Literal
+import textwrap
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from evband.errors import SettingsError
 from evband.network.architecture import PUBLISHED_LEVELS, QUANTILE_LEVELS, Architecture
-from evband.training.settings import TrainingSettings
+
+if TYPE_CHECKING:
+    from evband.model import PowerModel
 
 METHODS = {  # method -> (head, how members come about)
     "t-anchor": ("t", "anchor"),
@@ -19,47 +28,135 @@ METHODS = {  # method -> (head, how members come about)
     "gaussian-anchor": ("gaussian", "anchor"),
     "distilled": ("distilled", "distilled"),  # never fitted: `evband collapse` makes it of a fitted model
 }
+_TYPES: dict[str, tuple[tuple[type, ...], str]] = {
+    "int": ((int,), "a whole number"),
+    "bool": ((bool,), "true or false"),
+    "float": ((int, float), "a number"),
+    "str": ((str,), "a text"),
+}
+
+
+def _kind(annotation: Any) -> str:
+    first = str(annotation).split(" | ")[0]
+    return "str" if first.startswith("Literal") else first
+
+
+def _inside(value: Any, interval: str) -> bool:
+    low, high = map(float, interval[1:-1].split(","))
+    above = value >= low if interval[0] == "[" else value > low
+    return bool(above and (value <= high if interval[-1] == "]" else value < high))
+
+
+SAME = object()  # the preset `paper` has the default preset's value
+
+
+@dataclass(frozen=True)
+class About:
+    """What is known of a setting beside its type and default."""
+
+    what: str
+    when: str  # to touch it
+    unit: str = ""
+    within: str = ""  # interval of a number, such as "(0, 100]"
+    choices: tuple[str, ...] = ()
+    paper: Any = SAME
+
+    def check(self, name: str, value: Any, kind: str) -> None:
+        """Settings come from command lines, TOML and model files too: type, finiteness, range, choices."""
+        wanted, word = _TYPES[kind]
+        if not isinstance(value, wanted) or (isinstance(value, bool) and kind != "bool"):
+            raise SettingsError(f"{name} is {value!r}; give {word}")
+        if isinstance(value, float) and not math.isfinite(value):
+            raise SettingsError(f"{name} is {value!r}; give a finite number")
+        if self.choices and value not in self.choices:
+            raise SettingsError(f"{name} {value!r} is not one of {', '.join(self.choices)}")
+        if self.within and not _inside(value, self.within):
+            raise SettingsError(f"{name} is {value!r}; choose a value in {self.within}")
+
+
+def _set(default: Any, what: str, when: str, **about: Any) -> Any:
+    return field(default=default, metadata={"about": About(what, when, **about)})
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Everything that decides a fit, resolved; the defaults are the preset `default`."""
+    """Everything that decides a fit, resolved and checked; the defaults are the preset `default`."""
 
-    method: str = "t-anchor"
-    members: int = 30
-    features: str = "auto"
-    hz: float = 1.0
-    road_load: bool = True
-    hinges: bool = True
-    edges: bool = True  # road-load terms of the speeds at the edges of a grid bin
-    fade: bool = True  # and of what is drawn when a trip begins and fades (heating, cooling); takes five trips or more
-    products: bool = True  # the network sees the road-load features, too
-    scaling: Literal["standard", "minmax"] = "standard"
-    layers: int = 1
-    hidden: int = 64
-    nu_min: float = 3.0
-    nu: float | None = None
-    as_published: bool = False  # quantile heads: the paper's three levels
-    prior: str = "fan_in"
-    prior_variance: float = 0.01  # of the flat prior `paper`
-    epochs: int = 60
-    rate: float = 1e-2
-    schedule: str = "one_cycle"
-    optimiser: str = "adam"
-    window: int = 128
-    burn_in: int = 32
-    batch: int = 16
-    clip: float = 1.0
-    nu_pace: float = 10.0  # of one number a member, whose gradient is small beside its noise
-    beta: float = 0.5
-    temperature: float = 0.1  # of the anchors: thirty members may stray further than one should
-    trip_effect: float = 0.5  # share of a window's mean error that is the trip's own: the location is not fitted to it
-    prior_scale: str = "posterior"
-    resample: str | None = None
-    dropout: float = 0.1  # of the dropout methods
-    early_stop: bool = True  # keep each member's weights of the epoch that was best on trips it did not train on
-    calibrate: bool = True
-    seed: int = 0
+    method: str = _set("t-anchor", "head, and how members come about", "to compare methods", choices=tuple(METHODS))
+    members: int = _set(30, "networks in the ensemble; passes of a dropout method",
+                        "fewer for a quick look: fit and predict cost in proportion", within="[1, 1000]")  # fmt: skip
+    features: str = _set("auto", "input channels: auto, motion, torque, S1..S5, or channels a,b,c",
+                         "motion to plan routes with a log that has torque")  # fmt: skip
+    hz: float = _set(1.0, "rows per second of the grid", "the log's own rate, where seconds hide what matters",
+                     unit="1/s", within="(0, 100]")  # fmt: skip
+    epochs: int = _set(60, "maximum passes over the training rows", "more where the held-out score still improves",
+                       within="[1, inf)", paper=300)  # fmt: skip
+    layers: int = _set(1, "LSTM layers", "to repeat the paper", within="[1, 8]", paper=4)
+    hidden: int = _set(64, "LSTM units per layer", "fewer for small devices", within="[8, 128]", paper=32)
+    beta: float = _set(0.5, "exponent of the likelihood's weight scale^(2 beta)", "let tune choose",
+                       within="[0, inf)", paper=0.0)  # fmt: skip
+    temperature: float = _set(0.1, "weight of the anchors: thirty members may stray further than one should",
+                              "let tune choose", within="[0, inf)", paper=1.0)  # fmt: skip
+    trip_effect: float = _set(0.5, "share of a window's mean error that is the trip's own: the location is not fitted to it",
+                              "let tune choose", within="[0, 1)", paper=0.0)  # fmt: skip
+    rate: float = _set(1e-2, "learning rate, the peak of one_cycle", "lower where members restart",
+                       within="(0, inf)", paper=1e-3)  # fmt: skip
+    schedule: str = _set("one_cycle", "learning rate over a run", "to repeat the paper",
+                         choices=("one_cycle", "constant"), paper="constant")  # fmt: skip
+    optimiser: str = _set("adam", "optimiser", "to compare", choices=("adam", "sgd", "adagrad", "rmsprop"))
+    window: int = _set(128, "rows per training window", "shorter where all trips are short",
+                       unit="rows", within="[1, inf)", paper=160)  # fmt: skip
+    burn_in: int = _set(32, "rows that warm a window's state before its targets; under window", "with window",
+                        unit="rows", within="[0, inf)", paper=16)  # fmt: skip
+    batch: int = _set(16, "windows per step of each member", "larger on a GPU with much data", unit="windows",
+                      within="[1, inf)", paper=32)  # fmt: skip
+    clip: float = _set(1.0, "largest norm of a member's gradient", "lower where members restart", within="(0, inf)")
+    nu_pace: float = _set(10.0, "how many times as fast the degrees of freedom move: one number per member, whose gradient "
+                          "is small beside its noise", "1 to train as earlier versions did",
+                          within="[1, inf)", paper=1.0)  # fmt: skip
+    road_load: bool = _set(True, "a linear path of road-load terms beside the LSTM", "to see what it adds", paper=False)
+    hinges: bool = _set(
+        True, "road-load terms bent at knots, for losses and limits", "to see what it adds", paper=False
+    )
+    edges: bool = _set(
+        True, "road-load terms of the speeds at the edges of a grid bin", "to see what it adds", paper=False
+    )
+    fade: bool = _set(True, "terms of what is drawn when a trip begins and fades (heating, cooling); takes five trips",
+                      "to see what it adds", paper=False)  # fmt: skip
+    products: bool = _set(True, "the LSTM sees the road-load terms, too", "to see what it adds", paper=False)
+    scaling: Literal["standard", "minmax"] = _set("standard", "scale of the inputs", "to repeat the paper",
+                                                  choices=("standard", "minmax"), paper="minmax")  # fmt: skip
+    prior: str = _set("fan_in", "variances of the anchors; or a fitted PowerModel to start from",
+                      "a model of another car, where this one has little data",
+                      choices=("fan_in", "paper"), paper="paper")  # fmt: skip
+    prior_variance: float = _set(0.01, "of the flat prior `paper`", "with prior=paper", within="(0, inf)")
+    prior_scale: str = _set("posterior", "prior term over the number of rows, or as the paper prints it (literal)",
+                            "to repeat the paper's equation", choices=("posterior", "literal"))  # fmt: skip
+    resample: str | None = _set(None, "trips: each member weights trips by a Bayesian bootstrap",
+                                "for members that differ more", choices=("trips",))  # fmt: skip
+    dropout: float = _set(0.1, "rate of the dropout methods", "let tune choose", within="[0, 1)")
+    nu: float | None = _set(None, "fixed degrees of freedom; None learns them", "to fix the tails", within="(2, 1e6]")
+    nu_min: float = _set(3.0, "floor of learned degrees of freedom: at 2 there is no variance",
+                         "lower (2.1) where nu sits on its floor", within="(2, 1e6]")  # fmt: skip
+    as_published: bool = _set(False, "quantile heads: the paper's three levels instead of 19", "to repeat the paper")
+    early_stop: bool = _set(True, "keep each member's weights of the epoch that was best on trips it did not train on",
+                            "to repeat the paper", paper=False)  # fmt: skip
+    calibrate: bool = _set(
+        True, "stretch the bands on trips left out in turn", "to see the bands as trained", paper=False
+    )
+    seed: int = _set(0, "the same seed gives the same model", "to see the spread between runs", within="[0, inf)")
+
+    def __post_init__(self) -> None:
+        for f in fields(self):
+            value = getattr(self, f.name)
+            if value is not None or "None" not in str(f.type):
+                f.metadata["about"].check(f.name, value, _kind(f.type))
+        if not self.burn_in < self.window:
+            raise SettingsError(f"burn_in {self.burn_in} must lie between 0 and the window of {self.window} steps")
+        try:
+            self.architecture(1, 1)
+        except ValueError as problem:
+            raise SettingsError(str(problem)) from None
 
     @property
     def head(self) -> str:
@@ -78,86 +175,110 @@ class Settings:
         road = road if self.road_load else 0
         return Architecture(inputs, road, self.layers, self.hidden, self.head, self.nu_min, self.nu, levels)
 
-    def training(self) -> TrainingSettings:
-        shared = {f.name: getattr(self, f.name) for f in fields(TrainingSettings) if hasattr(self, f.name)}
-        shared["dropout"] = self.dropout_rate
-        return TrainingSettings(**shared)
-
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
 
 
+class Arguments(TypedDict, total=False):
+    """PowerModel's arguments after `method`, for type checkers: `Settings` with None for the preset's value, and how to
+    run (a test holds the two together)."""
+
+    preset: str
+    members: int | None
+    features: str | None
+    hz: float | None
+    epochs: int | None
+    layers: int | None
+    hidden: int | None
+    beta: float | None
+    temperature: float | None
+    trip_effect: float | None
+    rate: float | None
+    schedule: str | None
+    optimiser: str | None
+    window: int | None
+    burn_in: int | None
+    batch: int | None
+    clip: float | None
+    nu_pace: float | None
+    road_load: bool | None
+    hinges: bool | None
+    edges: bool | None
+    fade: bool | None
+    products: bool | None
+    scaling: str | None
+    prior: str | PowerModel | None
+    prior_variance: float | None
+    prior_scale: str | None
+    resample: str | None
+    dropout: float | None
+    nu: float | None
+    nu_min: float | None
+    as_published: bool | None
+    early_stop: bool | None
+    calibrate: bool | None
+    seed: int
+    tune: bool
+    device: str
+
+
+RUN = {  # how to run: decides what is resolved, but is no part of a resolved set; default first
+    "preset": ("default", About("where settings that are not given come from", "to repeat the paper",
+                                choices=("default", "paper"))),
+    "tune": (False, About("choose beta, trip effect and temperature on inner folds of these trips first",
+                          "with ten trips or more, and time for about ten short fits")),
+    "device": ("auto", About("where to train", "cpu to leave a GPU alone", choices=("auto", "cpu", "cuda"))),
+}  # fmt: skip
+ABOUT: dict[str, About] = {f.name: f.metadata["about"] for f in fields(Settings)} | {k: a for k, (_, a) in RUN.items()}
+DEFAULTS: dict[str, Any] = {  # of PowerModel's arguments; None: the preset's
+    f.name: f.default if f.name in ("method", "seed") else None for f in fields(Settings)
+} | {name: default for name, (default, _) in RUN.items()}
 PRESETS = {
     "default": Settings(),
-    "paper": Settings(
-        road_load=False,
-        hinges=False,
-        edges=False,
-        fade=False,
-        products=False,
-        scaling="minmax",
-        layers=4,
-        hidden=32,
-        window=160,
-        burn_in=16,
-        batch=32,
-        prior="paper",
-        epochs=300,
-        rate=1e-3,
-        schedule="constant",
-        nu_pace=1.0,
-        beta=0.0,
-        temperature=1.0,
-        trip_effect=0.0,
-        early_stop=False,
-        calibrate=False,
-    ),
+    "paper": Settings(**{k: about.paper for k, about in ABOUT.items() if about.paper is not SAME}),
 }
+
+
+def signature() -> inspect.Signature:
+    """Of PowerModel, for `help` and editors."""
+    kinds = {"method": inspect.Parameter.POSITIONAL_OR_KEYWORD}
+    return inspect.Signature(
+        [inspect.Parameter(k, kinds.get(k, inspect.Parameter.KEYWORD_ONLY), default=v) for k, v in DEFAULTS.items()]
+    )
+
+
+def check_names(names: Iterable[str], where: str) -> None:
+    """Refuse an argument that PowerModel does not have."""
+    unknown = sorted(set(names) - set(DEFAULTS))
+    if unknown:
+        raise SettingsError(f"{where}: {unknown[0]} is not a setting; the settings are {', '.join(sorted(DEFAULTS))}")
+
+
+def check_run(arguments: Mapping[str, Any]) -> None:
+    """Refuse a wrong preset, tune or device."""
+    for name, (default, about) in RUN.items():
+        about.check(name, arguments.get(name, default), type(default).__name__)
 
 
 def resolve(preset: str, **chosen: Any) -> Settings:
     """The preset with what the user chose; None means the preset's own value."""
-    if preset not in PRESETS:
-        raise SettingsError(f"preset {preset!r} is not one of {', '.join(PRESETS)}")
-    chosen = {k: v for k, v in chosen.items() if v is not None}
-    for name, value in chosen.items():
-        _check_type(name, value)
-    settings = replace(PRESETS[preset], **chosen)
-    if settings.method not in METHODS:
-        raise SettingsError(f"method {settings.method!r} is not one of {', '.join(METHODS)}")
-    if not 1 <= settings.members <= 1000:
-        raise SettingsError(f"members is {settings.members}; choose 1 to 1000")
-    if not 0 < settings.hz <= 100:
-        raise SettingsError(f"hz is {settings.hz}; choose a grid above 0 and up to 100 rows a second")
-    if settings.seed < 0:
-        raise SettingsError(f"seed is {settings.seed}; choose a whole number that is not negative")
-    if settings.prior not in ("fan_in", "paper"):
-        raise SettingsError(f"prior {settings.prior!r} is not fan_in, paper or a fitted model")
-    if min(settings.prior_variance, settings.rate, settings.clip) <= 0 or min(settings.beta, settings.temperature) < 0:
-        raise SettingsError("prior_variance, rate and clip must be above 0, beta and temperature not under 0")
-    if not 0 <= settings.trip_effect < 1:
-        raise SettingsError(f"trip_effect is {settings.trip_effect}; choose 0 (none) to under 1")
-    try:
-        settings.architecture(1, 1)
-        settings.training()
-    except ValueError as problem:
-        raise SettingsError(str(problem)) from None
-    return settings
+    check_run({"preset": preset})
+    return replace(PRESETS[preset], **{k: v for k, v in chosen.items() if v is not None})
 
 
-def completed(saved: dict[str, Any]) -> dict[str, Any]:
+def completed(saved: Mapping[str, Any]) -> dict[str, Any]:
     """Settings as an earlier version saved them, with what it did where it did not say so."""
-    return {"trip_effect": 0.0, "nu_pace": 1.0} | saved
+    return {"trip_effect": 0.0, "nu_pace": 1.0} | dict(saved)
 
 
-_TYPES: dict[str, tuple[type, ...]] = {"int": (int,), "bool": (bool,), "float": (int, float), "str": (str,)}
-
-
-def _check_type(name: str, value: Any) -> None:
-    """Settings come from command lines, TOML and model files too."""
-    annotation = {f.name: str(f.type) for f in fields(Settings)}[name]
-    wanted = annotation.split(" | ")[0] if "Literal" not in annotation else "str"
-    if not isinstance(value, _TYPES[wanted]) or (isinstance(value, bool) and wanted != "bool"):
-        raise SettingsError(f"{name} is {value!r}; give a {wanted}")
-    if isinstance(value, float) and not math.isfinite(value):
-        raise SettingsError(f"{name} is {value!r}; give a finite number")
+def described() -> list[str]:
+    """The list in docs/settings.md, as Markdown lines."""
+    lines = []
+    for name, about in ABOUT.items():
+        ours = RUN[name][0] if name in RUN else getattr(PRESETS["default"], name)
+        theirs = ours if name in RUN else getattr(PRESETS["paper"], name)
+        default = f"default {ours}" if theirs == ours else f"default {ours}, paper {theirs}"
+        facts = "; ".join(filter(None, (default, about.unit, about.within, " or ".join(about.choices))))
+        text = f"- **`{name}`** ({facts}): {about.what}. Touch it: {about.when}."
+        lines += textwrap.wrap(text, 118, subsequent_indent="  ", break_on_hyphens=False)
+    return lines

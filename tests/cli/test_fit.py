@@ -182,7 +182,7 @@ def test_a_prior_model_is_taken_and_another_architecture_refused(run, car):
         (("train.parquet", "-o", "nowhere/x.evband"), "directory does not exist"),
         (("train.parquet", "-o", "x.evband", "--config", "none.toml"), "cannot be read"),
         (("train.parquet", "-o", "x.evband", "--config", "train.parquet"), "not TOML"),
-        (("train.parquet", "-o", "x.evband", "--config", "wrong.toml"), "magic is no setting"),
+        (("train.parquet", "-o", "x.evband", "--config", "wrong.toml"), "magic is not a setting"),
         (("train.parquet", "-o", "x.evband", "--prior", "train.parquet.evband"), "cannot be read"),
         (("none.parquet", "-o", "x.evband"), "none.parquet"),
         (("train.parquet", "-o", "x.evband", "--device", "cuda"), "no CUDA GPU"),

@@ -7,9 +7,9 @@ import torch
 from evband.network.anchors import draw, make_prior, penalty
 from evband.network.architecture import Architecture
 from evband.network.streams import ANCHOR, START
+from evband.settings import Settings
 from evband.training.loop import Data, Trainer
 from evband.training.objective import Batch, objective
-from evband.training.settings import TrainingSettings
 from evband.training.windows import cut, find_segments
 from tiny_car import members
 
@@ -62,7 +62,7 @@ def test_members_of_a_linear_model_spread_as_the_formula_says(temperature):
     start[[0, 25]] = True
     data = Data(np.zeros((n, 1), np.float32), r, r @ np.ones(k) + rng.normal(size=n), start, np.zeros(n, np.int64))
     trainer = Trainer(arch, data, members(arch, count, train=(0,), held_out=(), beta=0.0, temperature=temperature),
-                      TrainingSettings(window=32, burn_in=8, batch=4))  # fmt: skip
+                      Settings(window=32, burn_in=8, batch=4))  # fmt: skip
     linear = torch.zeros_like(trainer.theta)
     linear[:, arch.slices["head_b"]][:, 1] = float(np.log(np.expm1(1.0 - 1e-4)))  # softplus(.) + floor = 1
 

@@ -12,18 +12,20 @@ import pytest
 import torch
 
 from evband.network.architecture import Architecture
+from evband.settings import Settings
 from evband.training.checkpoint import Checkpoint, CheckpointMismatch
 from evband.training.loop import Trainer, run
-from evband.training.settings import TrainingSettings
-from tiny_car import arrays, members
+from tiny_car import arrays, dropping, members
 
 ARCH = Architecture(inputs=2, road=2, hidden=8)
 
 
 def trainer(epochs=6, seed=0, dropout=0.1, trip_effect=0.0):
-    settings = TrainingSettings(epochs=epochs, window=32, burn_in=8, batch=2, dropout=dropout, seed=seed, checks=epochs)
+    settings = Settings(epochs=epochs, window=32, burn_in=8, batch=2, **dropping(dropout), seed=seed)
     plan = [replace(m, trip_effect=trip_effect) for m in members(ARCH, 3)]
-    return Trainer(ARCH, arrays(np.random.default_rng(0)), plan, settings)
+    made = Trainer(ARCH, arrays(np.random.default_rng(0)), plan, settings)
+    made.checks = epochs
+    return made
 
 
 def resumed(path, **how):

@@ -6,14 +6,16 @@ import numpy as np
 import pytest
 import torch
 
+from evband.errors import SettingsError
 from evband.network.architecture import Architecture
+from evband.settings import Settings
 from evband.training import loop
 from evband.training.loop import Trainer, run
-from evband.training.settings import TrainingSettings, learning_rate
-from tiny_car import arrays, members
+from evband.training.schedule import learning_rate
+from tiny_car import arrays, dropping, members
 
 ARCH = Architecture(inputs=2, road=2, hidden=8)
-SETTINGS = TrainingSettings(epochs=4, window=32, burn_in=8, batch=4, checks=4)
+SETTINGS = Settings(epochs=4, window=32, burn_in=8, batch=4)
 DATA = arrays(np.random.default_rng(0))
 
 
@@ -23,25 +25,25 @@ def trainer(count=3, settings=SETTINGS, arch=ARCH, **how):
 
 def test_the_same_seed_gives_the_same_weights_to_the_bit():
     assert torch.equal(run(trainer()), run(trainer()))
-    other = TrainingSettings(epochs=4, window=32, burn_in=8, batch=4, checks=4, seed=1)
+    other = Settings(epochs=4, window=32, burn_in=8, batch=4, seed=1)
     assert not torch.equal(run(trainer()), run(trainer(settings=other)))
 
 
 @pytest.mark.parametrize("dropout", [0.0, 0.2])
 def test_a_member_does_not_depend_on_how_many_train_beside_it(dropout):
-    settings = TrainingSettings(epochs=3, window=32, burn_in=8, batch=4, dropout=dropout, resample="trips")
+    settings = Settings(epochs=3, window=32, burn_in=8, batch=4, **dropping(dropout), resample="trips")
     assert torch.equal(run(trainer(1, settings))[0], run(trainer(4, settings))[0])
 
 
 def test_training_lowers_the_loss():
-    t = trainer(settings=TrainingSettings(epochs=15, window=32, burn_in=8, batch=4))
+    t = trainer(settings=Settings(epochs=15, window=32, burn_in=8, batch=4))
     run(t)
     assert t.state.history[-1][1] < t.state.history[0][1] - 0.3
 
 
 @pytest.mark.parametrize("optimiser", ["sgd", "adagrad", "rmsprop"])
 def test_other_optimisers_train_too(optimiser):
-    t = trainer(settings=TrainingSettings(epochs=2, window=32, burn_in=8, batch=4, optimiser=optimiser))
+    t = trainer(settings=Settings(epochs=2, window=32, burn_in=8, batch=4, optimiser=optimiser))
     assert torch.isfinite(run(t)).all()
 
 
@@ -82,7 +84,7 @@ def test_a_restart_begins_at_the_anchor_with_empty_moments():
 
 
 def test_gradients_are_clipped_for_each_member_alone(monkeypatch):
-    t = trainer(settings=TrainingSettings(epochs=1, window=32, burn_in=8, batch=4, optimiser="sgd", clip=0.5, rate=1.0, schedule="constant"))  # fmt: skip
+    t = trainer(settings=Settings(epochs=1, window=32, burn_in=8, batch=4, optimiser="sgd", clip=0.5, nu_pace=1.0, rate=1.0, schedule="constant"))  # fmt: skip
     plain = loop.objective
     monkeypatch.setattr(loop, "objective", lambda *args: plain(*args) * torch.tensor([1e6, 1e-3, 1.0]))
     t._set_batch(t._epoch_batches(0)[:, 0], 0)
@@ -94,7 +96,7 @@ def test_gradients_are_clipped_for_each_member_alone(monkeypatch):
 
 
 def test_early_stopping_keeps_the_weights_of_the_best_look():
-    t = trainer(settings=TrainingSettings(epochs=8, window=32, burn_in=8, batch=4, checks=8, rate=0.1))
+    t = trainer(settings=Settings(epochs=8, window=32, burn_in=8, batch=4, rate=0.1))
     seen = []
     plain = t.check
     t.check = lambda: (plain(), seen.append((t.held_out_scores(), t.theta.detach().clone())))[0]
@@ -107,7 +109,7 @@ def test_early_stopping_keeps_the_weights_of_the_best_look():
 
 def test_a_long_spell_without_gain_does_not_end_the_run():
     """One cycle: scores wander while the rate is high and fall when it does."""
-    t = trainer(settings=TrainingSettings(epochs=30, window=32, burn_in=8, batch=4, checks=30, rate=0.1))
+    t = trainer(settings=Settings(epochs=30, window=32, burn_in=8, batch=4, rate=0.1))
     scores = torch.tensor([5.0, 1.0] + [3.0] * 27 + [0.5])
     seen = iter(scores)
     t.held_out_scores = lambda: next(seen).expand(3)
@@ -136,7 +138,7 @@ def test_one_cycle_climbs_to_the_rate_and_falls_to_nothing():
     assert max(rates) == pytest.approx(SETTINGS.rate)
     assert rates[0] == pytest.approx(SETTINGS.rate / 25)
     assert rates[100] == pytest.approx(SETTINGS.rate / 1e4)
-    constant = TrainingSettings(schedule="constant", rate=1e-3)
+    constant = Settings(schedule="constant", rate=1e-3)
     assert {learning_rate(constant, k, 100) for k in range(100)} == {1e-3}
 
 
@@ -146,8 +148,8 @@ def test_one_cycle_climbs_to_the_rate_and_falls_to_nothing():
      {"dropout": 1.0}, {"epochs": 0}, {"batch": 0}],
 )  # fmt: skip
 def test_settings_outside_what_they_may_be(wrong):
-    with pytest.raises(ValueError):
-        TrainingSettings(**wrong)
+    with pytest.raises(SettingsError):
+        Settings(**wrong)
 
 
 def test_nu_moves_at_a_pace_of_its_own_and_nothing_else_does():

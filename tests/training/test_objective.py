@@ -10,9 +10,9 @@ from scipy import stats
 from evband.network.architecture import Architecture
 from evband.network.forward import forward
 from evband.network.heads import Output, negative_log_likelihood
+from evband.settings import Settings
 from evband.training.loop import Trainer
 from evband.training.objective import Batch, nll_apart_from_trip, objective
-from evband.training.settings import TrainingSettings
 from tiny_car import arrays, members
 
 WINDOW, BURN_IN = 16, 4
@@ -53,7 +53,7 @@ def test_the_loss_is_the_printed_formula(beta, temperature, how):
     arch = Architecture(inputs=2, road=2, hidden=8)
     data = arrays(np.random.default_rng(0))
     plan = members(arch, 2, train=(0, 1), held_out=(2,), beta=beta, temperature=temperature)
-    trainer = Trainer(arch, data, plan, TrainingSettings(window=WINDOW, burn_in=BURN_IN, **how))
+    trainer = Trainer(arch, data, plan, Settings(window=WINDOW, burn_in=BURN_IN, **how))
     trainer.data_for_test = data
     batch = Batch(*(torch.tensor([[w[k] for w in WINDOWS]] * 2) for k in range(3)))
     ours = objective(
@@ -67,7 +67,7 @@ def test_the_loss_is_the_printed_formula(beta, temperature, how):
 def test_n_counts_each_training_target_once_however_windows_overlap():
     arch = Architecture(inputs=2, road=2, hidden=8)
     data = arrays(np.random.default_rng(0))
-    settings = TrainingSettings(window=WINDOW, burn_in=12)  # every row lies in four windows
+    settings = Settings(window=WINDOW, burn_in=12)  # every row lies in four windows
     trainer = Trainer(arch, data, members(arch, 2, train=(0, 2)), settings)
     n = np.isfinite(data.y[np.isin(data.trip, (0, 2))]).sum()
     np.testing.assert_allclose(trainer.terms.prior_weight, 1 / n, rtol=1e-6)
@@ -76,7 +76,7 @@ def test_n_counts_each_training_target_once_however_windows_overlap():
 def test_the_weights_of_scale_stop_the_gradient():
     """With beta, the location's gradient is the plain one times a constant of each row: no path through the weights."""
     arch = Architecture(inputs=2, road=2, hidden=8)
-    trainer = Trainer(arch, arrays(np.random.default_rng(0)), members(arch, 1, temperature=0.0), TrainingSettings(window=WINDOW, burn_in=BURN_IN))  # fmt: skip
+    trainer = Trainer(arch, arrays(np.random.default_rng(0)), members(arch, 1, temperature=0.0), Settings(window=WINDOW, burn_in=BURN_IN))  # fmt: skip
     one_row = Batch(torch.tensor([[30]]), torch.tensor([[5]]), torch.tensor([[6]]))
 
     def gradient(beta):
@@ -90,7 +90,7 @@ def test_the_weights_of_scale_stop_the_gradient():
 def test_bootstrap_weights_average_to_one_over_training_rows():
     arch = Architecture(inputs=2, road=2, hidden=8)
     data = arrays(np.random.default_rng(0))
-    trainer = Trainer(arch, data, members(arch, 3, train=(0, 1, 2), held_out=()), TrainingSettings(window=WINDOW, burn_in=BURN_IN, resample="trips"))  # fmt: skip
+    trainer = Trainer(arch, data, members(arch, 3, train=(0, 1, 2), held_out=()), Settings(window=WINDOW, burn_in=BURN_IN, resample="trips"))  # fmt: skip
     weight = trainer.terms.trip_weight.numpy()
     known = np.isfinite(data.y)
     np.testing.assert_allclose(weight[:, data.trip[known]].mean(1), 1.0, rtol=1e-5)
@@ -139,7 +139,7 @@ def test_the_trip_effect_leaves_the_loss_and_moves_the_locations_gradient_as_wri
 
 def test_without_a_trip_effect_nothing_changes():
     arch = Architecture(inputs=2, road=2, hidden=8)
-    data, settings = arrays(np.random.default_rng(0)), TrainingSettings(window=WINDOW, burn_in=BURN_IN)
+    data, settings = arrays(np.random.default_rng(0)), Settings(window=WINDOW, burn_in=BURN_IN)
     assert Trainer(arch, data, members(arch, 2), settings).terms.trip_effect is None
     plan = [replace(m, trip_effect=effect) for m, effect in zip(members(arch, 2), (0.0, 0.5), strict=True)]
     mixed = Trainer(arch, data, plan, settings)

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import sys
 import tomllib
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from evband.cli.logs import Logs, reads_logs
+from evband.cli.options import setting
 from evband.cli.progress import duration, reporting
 from evband.errors import SettingsError
 from evband.files import read_bounded
+from evband.settings import check_names
 
 if TYPE_CHECKING:
     from evband.model import PowerModel
@@ -21,42 +22,22 @@ if TYPE_CHECKING:
     from evband.trips import Trips
 
 
-class Preset(StrEnum):
-    DEFAULT = "default"
-    PAPER = "paper"
-
-
-class Method(StrEnum):
-    T_ANCHOR = "t-anchor"
-    T_DROPOUT = "t-dropout"
-    QUANTILE_ANCHOR = "quantile-anchor"
-    QUANTILE_DROPOUT = "quantile-dropout"
-    T_ENSEMBLE = "t-ensemble"
-    GAUSSIAN_ANCHOR = "gaussian-anchor"
-
-
-class Device(StrEnum):
-    AUTO = "auto"
-    CPU = "cpu"
-    CUDA = "cuda"
-
-
 @reads_logs
 def fit(
     logs: Logs,
     output: Annotated[Path, typer.Option("--output", "-o", help="Model file to write, car.evband.")],
-    preset: Annotated[Preset | None, typer.Option(help="Where settings that are not given come from.")] = None,
-    method: Annotated[Method | None, typer.Option(help="Head, and how members come about.")] = None,
-    features: Annotated[str | None, typer.Option(help="auto, motion, torque, S1..S5, or channels a,b,c.")] = None,
-    members: Annotated[int | None, typer.Option(help="Networks in the ensemble.")] = None,
-    epochs: Annotated[int | None, typer.Option(help="Passes over the data at most.")] = None,
-    hz: Annotated[float | None, typer.Option(help="Rows a second of the grid.")] = None,
-    seed: Annotated[int | None, typer.Option(help="The same seed gives the same model.")] = None,
-    tune: Annotated[bool, typer.Option("--tune", help="Choose settings on inner folds of these trips first.")] = False,
+    preset: Annotated[str | None, setting("preset")] = None,
+    method: Annotated[str | None, setting("method")] = None,
+    features: Annotated[str | None, setting("features")] = None,
+    members: Annotated[int | None, setting("members")] = None,
+    epochs: Annotated[int | None, setting("epochs")] = None,
+    hz: Annotated[float | None, setting("hz")] = None,
+    seed: Annotated[int | None, setting("seed")] = None,
+    tune: Annotated[bool, setting("tune", "--tune")] = False,
     prior: Annotated[Path | None, typer.Option(help="A model of another car to start from, car0.evband.")] = None,
     no_calibrate: Annotated[bool, typer.Option("--no-calibrate", help="Leave the bands as trained.")] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with an interrupted run of this output.")] = False,
-    device: Annotated[Device | None, typer.Option(help="Where to train.")] = None,
+    device: Annotated[str | None, setting("device")] = None,
     config: Annotated[
         Path | None, typer.Option(help="TOML file of PowerModel's arguments; options given here win.")
     ] = None,
@@ -69,10 +50,9 @@ def fit(
 
     given = {
         "preset": preset, "method": method, "features": features, "members": members, "epochs": epochs, "hz": hz,
-        "seed": seed, "tune": tune or None, "prior": prior, "calibrate": False if no_calibrate else None, "device": device,
+        "seed": seed, "tune": tune or None, "prior": prior and str(prior), "calibrate": False if no_calibrate else None, "device": device,
     }  # fmt: skip
     settings = _configured(config) | {k: v for k, v in given.items() if v is not None}
-    settings = {k: str(v) if isinstance(v, StrEnum | Path) else v for k, v in settings.items()}
     if str(settings.get("prior", "")).endswith(".evband"):
         from evband.model import load
 
@@ -89,18 +69,13 @@ def fit(
 
 def _configured(path: Path | None) -> dict[str, Any]:
     """PowerModel's arguments from a TOML file."""
-    from evband.model import PowerModel
-
     if path is None:
         return {}
     try:
         found = tomllib.loads(read_bounded(path, 1 << 20, SettingsError, "file of settings").decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as problem:
         raise SettingsError(f"{path}: this is not TOML ({problem}); write lines such as members = 30.") from None
-    known = PowerModel().get_params(deep=False)
-    unknown = sorted(set(found) - set(known))
-    if unknown:
-        raise SettingsError(f"{path}: {unknown[0]} is no setting; the settings are {', '.join(sorted(known))}.")
+    check_names(found, str(path))
     if isinstance(found.get("features"), list):
         found["features"] = ",".join(map(str, found["features"]))
     return found

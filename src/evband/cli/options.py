@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+
+from evband.settings import ABOUT
 
 
 class Units(StrEnum):
@@ -17,6 +19,15 @@ class Units(StrEnum):
     @property
     def per_km(self) -> float:
         return 1.0 if self is Units.KM else 1.0 / 1.609344
+
+
+def setting(name: str, *names: str, what: str = "") -> Any:
+    """The option of a setting: help and choices from its definition (`evband.settings`)."""
+    about = ABOUT[name]
+    choices = [choice for choice in about.choices if choice != "distilled"]  # made by `evband collapse`
+    text = what or f"{about.what[0].upper()}{about.what[1:]}."
+    complete = (lambda: choices) if choices else None
+    return typer.Option(*names, help=text, metavar="|".join(choices) or None, autocompletion=complete)
 
 
 ShowUnits = Annotated[Units, typer.Option("--units", help="Show distances in kilometres or miles.")]

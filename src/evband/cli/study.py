@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from evband.cli.fit import Device, Preset
+from evband.cli.options import setting
 from evband.cli.progress import reporting
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ Out = Annotated[Path, typer.Option(help="Folder for tables and figures; a stoppe
 Variance = Annotated[
     float | None, typer.Option(help="Of the paper preset's flat prior; its 0.01 learns nothing from one short run.")
 ]
-Where = Annotated[Device, typer.Option(help="Where to train.")]
+Where = Annotated[str, setting("device")]
 
 
 @study.command("compare")
@@ -44,7 +44,7 @@ def compare(
     methods: Annotated[
         str, typer.Option(help="Methods and rivals, comma-separated.")
     ] = "t-anchor,t-dropout,quantile-anchor,quantile-dropout",
-    preset: Annotated[Preset, typer.Option(help="The recipe of every method.")] = Preset.PAPER,
+    preset: Annotated[str, setting("preset", what="The recipe of every method.")] = "paper",
     features: Features = None,
     hz: Hz = None,
     trips: Trips = 1,
@@ -53,7 +53,7 @@ def compare(
     prior_variance: Variance = None,
     seeds: Seeds = "0",
     dropout: Annotated[float | None, typer.Option(help="Rate of the dropout methods; tuned if not given.")] = None,
-    device: Where = Device.AUTO,
+    device: Where = "auto",
     prepare: Annotated[
         Path | None, typer.Option(help="Only write the arrays, for python -m evband.studies.remote DIR elsewhere.")
     ] = None,
@@ -100,14 +100,14 @@ def ablation(
     vehicles: Vehicles = None,
     logs: LogSets = None,
     method: Annotated[str, typer.Option(help="The method every set is tried with.")] = "t-anchor",
-    preset: Annotated[Preset, typer.Option(help="Its recipe.")] = Preset.PAPER,
+    preset: Annotated[str, setting("preset", what="Its recipe.")] = "paper",
     hz: Hz = None,
     trips: Trips = 1,
     members: Members = None,
     epochs: Epochs = None,
     prior_variance: Variance = None,
     seeds: Seeds = "0",
-    device: Where = Device.AUTO,
+    device: Where = "auto",
 ) -> None:
     """Feature sets on vehicles: what each input is worth (the paper's Table I).
 
@@ -140,7 +140,7 @@ def search(
     members: Annotated[int, typer.Option(help="Networks of each trial.")] = 3,
     max_epochs: Annotated[int | None, typer.Option(help="A cap on the epochs, for a quick look.")] = None,
     seed: Annotated[int, typer.Option(help="The same seed gives the same trials.")] = 0,
-    device: Where = Device.AUTO,
+    device: Where = "auto",
 ) -> None:
     """The paper's random search over depth, width, prior variance, epochs, rate and optimiser; stop and go on at will.
 

@@ -30,8 +30,9 @@ from evband.network.anchors import draw, make_prior
 from evband.network.architecture import Architecture
 from evband.network.forward import forward
 from evband.network.streams import START, WINDOWS, stream
+from evband.settings import Settings
 from evband.training import objective
-from evband.training.settings import TrainingSettings, learning_rate
+from evband.training.schedule import learning_rate
 from evband.training.windows import Segments, cut, epoch_batches, epoch_shape, find_segments
 from evband.trips import Trip, Trips
 
@@ -76,12 +77,11 @@ def distill(
         model.settings_, method="distilled", members=1, hidden=units, nu=_degrees(bands), seed=seed, calibrate=False
     )
     arch = settings.architecture(lesson.x.shape[1], lesson.r.shape[1])
-    plan = TrainingSettings(seed=seed, window=WINDOW, burn_in=BURN_IN, batch=BATCH)
+    plan = Settings(seed=seed, window=WINDOW, burn_in=BURN_IN, batch=BATCH)
     window, batches, batch = epoch_shape([lesson.segments], plan.window, plan.burn_in, plan.batch)
     plan = replace(plan, window=window, batch=batch, epochs=-(-steps // batches))
     theta = _teach(arch, _start(arch, model, lesson, seed), lesson, plan, batches, progress)
-    student = _sibling(model, "distilled")
-    student.settings_, student.theta_ = settings, theta.numpy()
+    student = _sibling(model, settings, theta.numpy())
     student.stretch_, student.standing_stretch_ = 1.0, model.standing_stretch_ / model.stretch_
     student.calibration_ = f"taught the ensemble's calibrated bands ({model.calibration_})"
     student.summary_ = {
@@ -96,8 +96,7 @@ def average(model: PowerModel) -> PowerModel:
     """One network with the members' mean weights. Measure what it costs (`cost`) before any use."""
     if model.settings_.kind in ("dropout", "distilled"):
         raise SettingsError(f"a {model.settings_.method} model has one network only; there is nothing to average")
-    one = _sibling(model, model.settings_.method)
-    one.settings_, one.theta_ = replace(model.settings_, members=1), model.theta_.mean(0, keepdims=True)
+    one = _sibling(model, replace(model.settings_, members=1), model.theta_.mean(0, keepdims=True))
     one.stretch_, one.standing_stretch_ = model.stretch_, model.standing_stretch_
     one.calibration_ = f"of the ensemble, not of this average ({model.calibration_})"
     one.summary_ = {**_without_scores(model), "collapsed": {"how": "average", "members": _members(model)}}
@@ -221,7 +220,7 @@ def _teach(
     arch: Architecture,
     theta: Tensor,
     lesson: Lesson,
-    settings: TrainingSettings,
+    settings: Settings,
     steps: int,  # an epoch
     progress: Callable[[int, int, float], None] | None,
 ) -> Tensor:
@@ -264,9 +263,10 @@ def _gamma_deviance(ratio: Tensor) -> Tensor:
     return 2 * (1 / q + q.log() - 1 + (1 / least - 1 / least**2) * (ratio - q))
 
 
-def _sibling(model: PowerModel, method: str) -> PowerModel:
-    """A model with the same features and history, still without weights."""
-    one = PowerModel(method=method)
+def _sibling(model: PowerModel, settings: Settings, theta: NDArray[np.float32]) -> PowerModel:
+    """A model of other weights with the same features and history."""
+    one = PowerModel.of(settings)
+    one.settings_, one.theta_ = settings, theta
     one.feature_map_, one.fingerprints_, one.energy_ = model.feature_map_, list(model.fingerprints_), model.energy_
     return one
 

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate
 from math import prod
 from typing import TYPE_CHECKING, Any, overload
 
-import numpy as np
-from numpy.typing import NDArray
-
-from evband.network.lstm import LayerWeights
-
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
     from torch import Tensor
+
+    from evband.network.lstm import LayerWeights
 
 QUANTILE_LEVELS = tuple(round(0.05 * k, 2) for k in range(1, 20))
 PUBLISHED_LEVELS = (0.1, 0.5, 0.9)  # the paper's three, an 80 % band
@@ -96,16 +96,20 @@ class Architecture:
     def unpack(self, theta: Any) -> dict[str, Any]:
         """Named views ``[members, ...]`` of ``theta [members, parameters]``; one split, so that its backward is one join."""
         sizes = [prod(shape) for shape in self.shapes.values()]
-        if isinstance(theta, np.ndarray):
-            parts: Any = np.split(theta, np.cumsum(sizes)[:-1], axis=1)
-        else:
+        if hasattr(theta, "split"):
             parts = theta.split(sizes, dim=1)
+        else:
+            from numpy import split
+
+            parts = split(theta, list(accumulate(sizes))[:-1], axis=1)
         return {
             name: part.reshape(theta.shape[0], *shape)
             for (name, shape), part in zip(self.shapes.items(), parts, strict=True)
         }
 
     def lstm_layers(self, weights: dict[str, Any]) -> list[LayerWeights]:
+        from evband.network.lstm import LayerWeights
+
         return [
             LayerWeights(weights[f"w_ih.{k}"], weights[f"w_hh.{k}"], weights[f"bias.{k}"]) for k in range(self.layers)
         ]

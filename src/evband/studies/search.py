@@ -167,7 +167,7 @@ def _objective(trial: Any, arrays: tuple[Job, float], plan: Plan) -> float:
     train, held = np.flatnonzero(job.fold == 1), np.flatnonzero(job.fold == 0)
     chosen = settings.beta, settings.temperature, settings.trip_effect
     members = [Member(m, train, held, prior, *chosen) for m in range(plan.members)]
-    trainer = Trainer(arch, job.data, members, settings.training(), resolve_device(plan.device))
+    trainer = Trainer(arch, job.data, members, settings, resolve_device(plan.device))
     score = math.inf
     while trainer.state.epoch < settings.epochs:
         trainer.epoch()

@@ -18,9 +18,12 @@ from evband.network.dropout import draw_masks
 from evband.network.lstm import Masks
 from evband.network.streams import ANCHOR, BOOTSTRAP, DROPOUT, START, WINDOWS, stream
 from evband.network.threads import cores_for_kernels
+from evband.settings import Settings
 from evband.training.objective import Batch, Rows, Terms, data_loss, objective
-from evband.training.settings import TrainingSettings, learning_rate
+from evband.training.schedule import learning_rate
 from evband.training.windows import cut, epoch_batches, epoch_shape, find_segments
+
+CHECKS = 25  # of the held-out trips during a run
 
 
 @dataclass(frozen=True)
@@ -85,11 +88,12 @@ class Trainer:
         arch: Architecture,
         data: Data,
         members: list[Member],
-        settings: TrainingSettings,
+        settings: Settings,
         device: str = "cpu",
         choices: list[NDArray[np.int64]] | None = None,  # the trips that a member may train on, members' own by default
     ):
         self.arch, self.settings, self.members, self.device = arch, settings, members, torch.device(device)
+        self.checks = CHECKS
         known = np.isfinite(data.y)
         self.rows = Rows(
             torch.from_numpy(np.ascontiguousarray(data.x)).to(self.device),
@@ -221,9 +225,9 @@ class Trainer:
         else:
             for static, new in zip((self._batch.start, self._batch.first, self._batch.stop), windows, strict=True):
                 static.copy_(new)
-        if self.settings.dropout:
+        if self.settings.dropout_rate:
             rngs = [stream(self.settings.seed, m.number, DROPOUT, step) for m in self.members]
-            new = draw_masks(self.arch, self.settings.dropout, self.batch, rngs).map(torch.from_numpy)
+            new = draw_masks(self.arch, self.settings.dropout_rate, self.batch, rngs).map(torch.from_numpy)
             if self._masks is None:
                 self._masks = new.map(lambda mask: mask.to(self.device))
             else:
@@ -315,7 +319,7 @@ def run(
     """Train to the end (or on from where the trainer stands) and return the members' weights."""
     s, state, began = trainer.settings, trainer.state, time.monotonic()
     first = state.epoch
-    every = max(1, s.epochs // s.checks)
+    every = max(1, s.epochs // trainer.checks)
     score = state.history[-1][2] if state.history and not np.isnan(state.history[-1][2]) else None
     try:
         while state.epoch < s.epochs:

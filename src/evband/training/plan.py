@@ -19,7 +19,7 @@ from evband.errors import SettingsError, TripsError
 from evband.features.road_load import FEW_TRIPS
 from evband.network.anchors import Prior, make_prior
 from evband.network.architecture import Architecture
-from evband.settings import Settings
+from evband.settings import Settings, check_run
 from evband.training.checkpoint import Checkpoint, CheckpointMismatch
 from evband.training.loop import Data, Member, Progress, Trainer, run
 
@@ -145,9 +145,7 @@ def train(
     """Train every member of the job; returns ``theta [networks, parameters]`` and a summary."""
     check_rows(job, settings)
     members = members_of(job, settings, prior_mean)
-    trainer = Trainer(
-        job.architecture(settings), job.data, members, settings.training(), device, choices_of(job, settings)
-    )
+    trainer = Trainer(job.architecture(settings), job.data, members, settings, device, choices_of(job, settings))
     if checkpoint is not None:
         try:
             checkpoint.restore(trainer)
@@ -178,8 +176,7 @@ def _crossed(job: Job, settings: Settings) -> bool:
 
 
 def resolve_device(device: str) -> str:
-    if device not in ("auto", "cpu", "cuda"):
-        raise SettingsError(f"device {device!r} is not one of auto, cpu, cuda")
+    check_run({"device": device})
     available = torch.cuda.is_available()
     if device == "cuda" and not available:
         raise SettingsError("device cuda was asked for but no CUDA GPU is usable here; use --device cpu")

@@ -90,7 +90,7 @@ def _crps(
     """CRPS of candidates, from one training run."""
     members = members_of(job, replace(settings, members=MEMBERS * job.folds, early_stop=True))
     stacked = [replace(m, **candidate) for candidate in candidates for m in members]
-    trainer = Trainer(job.architecture(settings), job.data, stacked, settings.training(), device)
+    trainer = Trainer(job.architecture(settings), job.data, stacked, settings, device)
     theta = run(trainer, progress).to(device)
     one, four = np.zeros((2, len(candidates)))
     for fold in range(job.folds):
@@ -121,7 +121,7 @@ def _rates(job: Job, settings: Settings, device: str, progress: Watch) -> list[d
     for rate in RATES:
         chosen = replace(settings, dropout=rate, early_stop=True)
         members = members_of(job, chosen)[-job.folds :]  # its first network leaves nothing out
-        trainer = Trainer(job.architecture(chosen), job.data, members, chosen.training(), device)
+        trainer = Trainer(job.architecture(chosen), job.data, members, chosen, device)
         theta, total = run(trainer, progress).to(device), 0.0
         for fold in range(job.folds):
             rows = _left_out(job, fold)
