@@ -158,6 +158,35 @@ def test_stream(run, folder):
     assert json.loads(out)["energy_kwh"]["p50"] > answers[4]["energy_kwh"]["p50"]
 
 
+def test_a_route_that_is_none_names_the_columns_it_needs(run, folder):
+    (folder / "odd.csv").write_text("km,v\n0,50\n5,50\n")
+    status, _, err = run("range", "car.evband", "--soc", 60, "--capacity-kwh", 20, "--route", "odd.csv")
+    assert status == 2
+    assert err.startswith(
+        "evband: error: odd.csv: this is neither a route profile, a CSV file with the columns speed_kmh and distance_km or "
+        "time_s, nor a log that can be read ("
+    )
+    assert err.count("\n") == 1
+
+
+def test_a_model_that_is_not_calibrated_says_so_each_time(run, folder):
+    small_model(members=2, calibrate=False).save(folder / "raw.evband")
+    warning = (
+        "evband: warning: this model is not calibrated (fitted with --no-calibrate), so its bands may be too narrow or too "
+        "wide; evband calibrate does it with 9 new trips or more.\n"
+    )
+    assert run("predict", "raw.evband", "drive.csv", "-o", "bands.csv")[2] == warning
+    assert run("predict", "car.evband", "drive.csv", "-o", "bands.csv")[2] == ""
+
+
+def test_predict_to_standard_output(run, folder):
+    status, out, err = run("predict", "car.evband", "drive.csv", "-o", "-")
+    assert status == 0
+    rows = [json.loads(line) for line in out.splitlines()]
+    assert {"trip_id", "time_s", "mean_kw", "lower_kw", "upper_kw", "warmup", "outside"} <= set(rows[0])
+    assert err.startswith(f"-: {len(rows)} rows of 1 trips")
+
+
 @pytest.mark.parametrize(
     ("words", "says"),
     [

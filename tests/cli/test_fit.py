@@ -59,6 +59,8 @@ def test_fit_writes_a_model_and_says_how_it_went(run, folder):
     assert "5 members of 1 x 8" in out
     assert "trained on 9 trips" in out
     assert "calibration: stretched by" in out
+    assert "each member kept as it was at its best epoch" in out
+    assert out.splitlines()[-2].startswith("expect of new trips like these: RMSE ")
     assert not list(folder.glob("*.checkpoint*"))
     model = evband.load(folder / "new.evband")
     assert model.settings_.members == 5  # the command line wins over the file
@@ -180,7 +182,7 @@ def test_a_prior_model_is_taken_and_another_architecture_refused(run, car):
         (("train.parquet", "-o", "x.evband", "--features", "speed_kmh,soc_pct"), "soc_pct cannot be a feature"),
         (("train.parquet", "-o", "x.evband", "--features", "speed_kmh,wind_ms"), "has no wind_ms"),
         (("train.parquet", "-o", "nowhere/x.evband"), "directory does not exist"),
-        (("train.parquet", "-o", "x.evband", "--config", "none.toml"), "cannot be read"),
+        (("train.parquet", "-o", "x.evband", "--config", "none.toml"), "no such file"),
         (("train.parquet", "-o", "x.evband", "--config", "train.parquet"), "not TOML"),
         (("train.parquet", "-o", "x.evband", "--config", "wrong.toml"), "magic is not a setting"),
         (("train.parquet", "-o", "x.evband", "--prior", "train.parquet.evband"), "cannot be read"),
@@ -215,7 +217,7 @@ def test_predict_writes_a_band_for_every_row(run, car, folder):
     ("words", "says"),
     [
         (("other.parquet", "-o", "b.parquet", "--level", "90"), "between 0 and 1"),
-        (("other.parquet", "-o", "b.xlsx"), ".parquet or .csv"),
+        (("other.parquet", "-o", "b.xlsx"), ".parquet, .csv or .jsonl"),
         (("none.csv", "-o", "b.csv"), "none.csv"),
     ],
 )

@@ -327,3 +327,19 @@ def test_inspect_of_a_log_without_power_has_no_consumption(run):
     assert status == 0
     assert "no consumption" in out
     assert "nan" not in out
+
+
+def test_a_workbook_is_to_be_saved_as_csv(run):
+    write("a.xlsx", b"PK\x03\x04" + bytes(26) + b"xl/workbook.xml" + bytes(500))
+    status, _, err = run("inspect", "a.xlsx")
+    assert status == 2
+    assert err == "evband: error: a.xlsx: this is an Excel workbook; save its sheet as CSV and give that.\n"
+
+
+def test_files_of_one_name_are_told_apart_by_their_folder(run):
+    for folder, kmh in (("monday", 50), ("tuesday", 60)):
+        Path(folder).mkdir()
+        write(f"{folder}/log.csv", drive(2, kmh, 9))
+    status, out, _ = run("inspect", "*/log.csv", "--json", "--keep", "fills")
+    assert status == 0
+    assert [trip["trip_id"] for trip in json.loads(out)] == ["log", "tuesday/log"]

@@ -45,7 +45,7 @@ def test_trips_and_csv_and_miles(tmp_path: Path) -> None:
     ("arguments", "message"),
     [
         (["bus", "-o", "bus.parquet"], "no simulated vehicle 'bus'"),
-        (["truck", "-o", "truck.xlsx"], "must end in .parquet or .csv"),
+        (["truck", "-o", "truck.xlsx"], "must end in .parquet, .csv or .jsonl"),
         (["truck", "-o", "nowhere/truck.parquet", "--hz", "1"], "directory does not exist"),
     ],
 )

@@ -47,6 +47,7 @@ def fit(
     Example: evband fit "logs/*.csv" -o car.evband --members 30
     """
     from evband.model import PowerModel
+    from evband.report.fitted import fit_summary
 
     given = {
         "preset": preset, "method": method, "features": features, "members": members, "epochs": epochs, "hz": hz,
@@ -62,7 +63,7 @@ def fit(
     if not output.absolute().parent.is_dir():
         raise SettingsError(f"{output}: its directory does not exist; make it first.")
     _train(model, logs.read(), output, resume)
-    for line in _summary(model):
+    for line in fit_summary(model):
         print(line)
     print(f"{output}: written")
 
@@ -104,33 +105,6 @@ def _train(model: PowerModel, trips: Trips, output: Path, resume: bool) -> None:
         _say(f"stopped: {kept if checkpoint.path.exists() else 'no epoch was finished, nothing was kept'}")
         raise
     checkpoint.remove()
-
-
-def _summary(model: PowerModel) -> list[str]:
-    """What whoever fitted it must know: data, training, nu, calibration."""
-    from evband.card import degrees_of_freedom, on_the_floor
-
-    s, told = model.settings_, model.summary_
-    lines = [
-        f"{s.method}: {s.members} members of {s.layers} x {s.hidden} on {', '.join(model.feature_map_.channels)} at {s.hz:g} Hz",
-        f"trained on {told['trips']} trips, {told['rows']} rows, {told['hours']:.1f} h, for {told['epochs_run']} epochs",
-    ]
-    if told["tuning"]:
-        chosen = ", ".join(f"{name} {getattr(s, name)}" for name in told["tuning"][0] if name != "score")
-        lines.append(f"tuned over {len(told['tuning'])} candidates: {chosen}")
-    nu, floored = degrees_of_freedom(model), on_the_floor(model)
-    if nu is not None:
-        lines.append(f"degrees of freedom {nu.mean():.2f} ({nu.min():.2f} to {nu.max():.2f})")
-    if floored:
-        lines.append(
-            f"nu sits on its floor of {s.nu_min:g} in {floored} of {s.members} members: the tails are heavier than it "
-            "allows, so read bands and log score rather than the aleatoric part"
-        )
-    if told["restarts"]:
-        which = ", ".join(f"{number} ({times}x)" for number, times in told["restarts"].items())
-        lines.append(f"members that broke and were restarted from their anchor: {which}")
-    lines.append(f"calibration: {model.calibration_}")
-    return lines
 
 
 def _say(text: str) -> None:

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from evband.cli.logs import Logs, reads_logs
+from evband.cli.seen import warn_if_not_calibrated
 from evband.cli.show import tell
 
 
@@ -44,6 +45,7 @@ def predict(
     check_table_name(output)
     fitted = load(model)
     bands = fitted.predict(logs.read(fitted.settings_.hz))
+    warn_if_not_calibrated(fitted)
     write_table(bands.to_frame(level, interval.value, members), output)
     outside = f", {100 * bands.outside.mean():.1f} % outside the training range" if bands.outside.any() else ""
     tell(f"{output}: {len(bands)} rows of {len(set(bands.trip_id.tolist()))} trips{outside}", output)

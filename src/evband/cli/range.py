@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from evband.cli.options import ShowUnits, Units
+from evband.cli.seen import warn_if_not_calibrated
 from evband.cli.show import console
 
 
@@ -52,9 +53,11 @@ def range(
         check_picture(plot)
     way = route_source([] if route is None else [route], None, distance_km, speed_kmh, dem)
     driven = None if so_far is None else str(so_far)
+    fitted = load(model)
     found = what_ifs(
-        load(model), soc, capacity_kwh, way, so_far=driven, ambient_c=ambient, reserve_soc=reserve_soc, variants=what_if
+        fitted, soc, capacity_kwh, way, so_far=driven, ambient_c=ambient, reserve_soc=reserve_soc, variants=what_if
     )
+    warn_if_not_calibrated(fitted)
     for warning in range_warnings(found):
         print(f"evband: warning: {warning}.", file=sys.stderr)
     console().print(range_table(found, units is Units.MI))

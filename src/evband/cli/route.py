@@ -37,7 +37,10 @@ def route(
     json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
     units: ShowUnits = Units.KM,
 ) -> None:
-    """A route as it will be driven: profile CSV, GPX, GeoJSON, answers of OSRM or Valhalla, a log, or a router's way."""
+    """A route as it will be driven: profile CSV, GPX, GeoJSON, answers of OSRM or Valhalla, a log, or a router's way.
+
+    Example: evband route trip.gpx --speed-kmh 80 -o profile.csv
+    """
     from json import dumps
 
     from evband.files import whole_file

@@ -85,6 +85,10 @@ def compare(
                     print(f"{prepare_case(case, recipe, prepare)}: written")
         return
     assert out is not None
+    _say(
+        f"{len(cases) * len(recipes)} fits ({len(cases)} vehicles x {len(recipes)} methods and seeds); 30 members on one simulated "
+        "run take 1 to 5 minutes each on two cores, long logs longer; a stopped study goes on with the same command"
+    )
     with reporting("fit") as report:
         accuracy, calibration = run(cases, recipes, out, trained, report, _say, _header())
     _show(accuracy, f"{out / 'table2.csv'}: accuracy and uncertainty")

@@ -62,7 +62,7 @@ def read_trips(
             _skip(error, skipped)
             continue
         if any(trip.trip_id == other.trip_id for other in trips):
-            trip = replace(trip, trip_id=_free_id(f"{Path(where).name.split('.')[0]}:{trip.trip_id}", trips))
+            trip = replace(trip, trip_id=_free_id(where, trip.trip_id, trips))
         trips.append(trip)
     if skipped and not trips:
         raise LogError(f"None of {len(skipped)} logs can be read; the first says: {skipped[0]}")
@@ -189,6 +189,8 @@ def read_file(path: Path, options: ReadOptions) -> list[Readings]:
             if module.detect(head):
                 readings: list[Readings] = module.read(path, data, options)
                 return readings
+    if head.startswith(b"PK\x03\x04") and b"xl/" in data:
+        raise LogError(f"{path}: this is an Excel workbook; save its sheet as CSV and give that.")
     known = ", ".join(str(module.NAME) for module in formats(ReadOptions()))
     kind = "a binary file of no known format" if b"\0" in head else "no known format"
     raise LogError(f"{path}: this is {kind}; known are {known}; describe any other table in a --map file.")
@@ -212,10 +214,12 @@ def _mapping(map: str | Path | Mapping[str, Any] | None) -> Mapping[str, Any] | 
         raise SettingsError(f"{map}: the map is not valid TOML ({error}); correct it.") from None
 
 
-def _free_id(wanted: str, trips: Sequence[Trip]) -> str:
+def _free_id(where: str, trip_id: str, trips: Sequence[Trip]) -> str:
+    """A name no other trip has: of a file of the same name in another folder that folder's, else the file's, else a number."""
     taken = {trip.trip_id for trip in trips}
-    number = 2
-    free = wanted
+    stem, folder = Path(where).name.split(".")[0], Path(where).absolute().parent.name
+    wanted = f"{folder}/{trip_id}" if stem == trip_id else f"{stem}:{trip_id}"
+    free, number = wanted, 2
     while free in taken:
         free, number = f"{wanted}:{number}", number + 1
     return free

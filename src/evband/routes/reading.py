@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from evband.errors import LogError
+from evband.errors import EvbandError, LogError
 from evband.files import read_bounded
 from evband.routes import geojson, gpx, osrm, valhalla
 from evband.routes.profile import Route, from_log, from_profile, only_trip, profile_table
@@ -59,7 +59,14 @@ def _from_table(path: Path, data: bytes, start_kmh: float) -> Route:
         return from_profile(table, str(path), start_kmh)
     from evband.logs.reading import read_trips
 
-    return from_log(only_trip(read_trips(str(path)), str(path)))
+    try:
+        trips = read_trips(str(path))
+    except EvbandError as problem:
+        raise LogError(
+            f"{path}: this is neither a route profile, a CSV file with the columns speed_kmh and distance_km or time_s, nor a "
+            f"log that can be read ({str(problem).removeprefix(f'{path}: ').rstrip('.')})."
+        ) from None
+    return from_log(only_trip(trips, str(path)))
 
 
 def from_json(data: bytes, where: str) -> Way | None:

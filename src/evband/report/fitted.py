@@ -1,0 +1,47 @@
+"""What `evband fit` says at its end."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from evband.card import degrees_of_freedom, on_the_floor
+
+if TYPE_CHECKING:
+    from evband.model import PowerModel
+
+
+def fit_summary(model: PowerModel) -> list[str]:
+    """What whoever fitted it must know: data, training, nu, calibration, and what to expect of new trips."""
+    s, told = model.settings_, model.summary_
+    held_out = s.kind != "dropout" and told.get("held_out_log_score") is not None
+    best = ", each member kept as it was at its best epoch" if held_out else ""
+    lines = [
+        f"{s.method}: {s.members} members of {s.layers} x {s.hidden} on {', '.join(model.feature_map_.channels)} at {s.hz:g} Hz",
+        f"trained on {told['trips']} trips, {told['rows']} rows, {told['hours']:.1f} h, for {told['epochs_run']} epochs{best}",
+    ]
+    if told["tuning"]:
+        chosen = ", ".join(f"{name} {getattr(s, name)}" for name in told["tuning"][0] if name != "score")
+        lines.append(f"tuned over {len(told['tuning'])} candidates: {chosen}")
+    nu, floored = degrees_of_freedom(model), on_the_floor(model)
+    if nu is not None:
+        lines.append(f"degrees of freedom {nu.mean():.2f} ({nu.min():.2f} to {nu.max():.2f})")
+    if floored:
+        lines.append(
+            f"nu sits on its floor of {s.nu_min:g} in {floored} of {s.members} members: the tails are heavier than it "
+            "allows, so read bands and log score rather than the aleatoric part"
+        )
+    if told["restarts"]:
+        which = ", ".join(f"{number} ({times}x)" for number, times in told["restarts"].items())
+        lines.append(f"members that broke and were restarted from their anchor: {which}")
+    lines.append(f"calibration: {model.calibration_}")
+    return [*lines, _expected(told.get("out_of_bag"))]
+
+
+def _expected(scores: dict[str, float] | None) -> str:
+    """Accuracy and calibration on trips that members never saw: what new trips of this kind will show."""
+    if not scores:
+        return "no trip could be left out in turn, so nothing says how well it does on new ones; evband evaluate does"
+    return (
+        f"expect of new trips like these: RMSE {scores['rmse_kw']:.2f} kW, MAE {scores['mae_kw']:.2f} kW, "
+        f"{scores['coverage']:.0%} of values in the 90 % band (from training trips, each left out by the members that predict it)"
+    )
