@@ -71,6 +71,7 @@ EXTRAS = {  # package -> the extra that installs it
     "sklearn": "rivals",
     "optuna": "study",
     "onnx": "onnx",
+    **dict.fromkeys(("starlette", "uvicorn", "websockets", "orjson", "serial"), "live"),
 }
 
 

@@ -30,6 +30,7 @@ from evband.cli.inspect import inspect
 from evband.cli.predict import predict
 from evband.cli.range import range
 from evband.cli.route import route
+from evband.cli.serve import serve
 from evband.cli.simulate import simulate
 from evband.cli.stream import stream
 from evband.cli.study import study
@@ -49,6 +50,7 @@ COMMANDS: tuple[Callable[..., Any], ...] = (
     range,
     route,
     stream,
+    serve,
     collapse,
     export,
     info,

@@ -1,0 +1,1 @@
+"""Live: feeds of cars in; bands, energy, range and arrival out, for one car at home or thousands (`evband serve`)."""

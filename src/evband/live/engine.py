@@ -1,0 +1,214 @@
+"""Columns of cars that share a model: readings in, a band for each grid row of each car out, by one call of the tick engine."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evband.calibration.online_columns import OnlineColumns
+from evband.channels import EDGES, STANDING_KMH, VALUES
+from evband.features.columns import FeatureColumns
+from evband.live.assemble import Batch
+from evband.live.parts import Parts
+from evband.live.power_check import PowerCheck
+from evband.live.slow import Slow
+from evband.live.tally import Tally
+from evband.network.tick import engine_of
+from evband.trips.bin_columns import BinColumns, Rows
+
+if TYPE_CHECKING:
+    from evband.model import PowerModel
+
+Array = NDArray[np.float64]
+Cars = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+CHANNELS = tuple(VALUES)
+BAND = ("mean_kw", "lower_kw", "upper_kw", "aleatoric_kw", "epistemic_kw")
+_SPEED, _POWER = CHANNELS.index("speed_kmh"), CHANNELS.index("power_kw")
+
+
+class Advance(NamedTuple):
+    """Rows that went through the network: what is stored and published of them. Cars are numbered as in the service."""
+
+    cars: Cars
+    time: Array
+    values: Array  # [rows, channels + 2]
+    start: Flags
+    first: Flags
+    band: Array  # [rows, 5]
+    warmup: Flags
+    outside: Flags
+
+
+class Group:
+    """`cars` (numbers in the service) with one model; `calibrate`: learn from measured power and widen bands of slow feeds.
+
+    Without `calibrate` bands equal those of `evband predict` on the same readings.
+    """
+
+    def __init__(self, model: PowerModel, cars: Cars, calibrate: bool, check: PowerCheck, level: float = 0.9) -> None:
+        from evband.model import WARMUP_S
+
+        count = len(cars)
+        self.model, self.cars, self.calibrate, self.level, self._check = model, cars, calibrate, level, check
+        self.hz = float(model.settings_.hz)
+        self.engine = engine_of(model, level, vehicles=count)
+        self.features = FeatureColumns(model.feature_map_, count)
+        self.bins = BinColumns(self.hz, count, CHANNELS)
+        self.online = OnlineColumns(count, level, self.hz)
+        self.parts = Parts(count, len(model.feature_map_.road_names), model.feature_map_.y_std)
+        self.slow = Slow(model, level)
+        errors = None if model.energy_ is None else model.errors_
+        self.tally = Tally(errors, count, self.engine.sizes.members, self.hz, level)
+        self._stretches = np.array([model.stretch_, model.standing_stretch_])
+        self._standstill = model.feature_map_.standstill
+        self._warmup_rows = WARMUP_S * self.hz
+        self._out = np.zeros((count, len(BAND)))
+        self.at, self.began, self.moved = (np.full(count, np.nan) for _ in range(3))  # s: last row, drive, motion
+        self.speed, self.power = np.full(count, np.nan), np.full(count, np.nan)
+        self.band = np.full((count, len(BAND)), np.nan)
+        self.since = np.zeros(count)  # rows since the network's state began
+        self.rows = np.zeros(count)  # of this drive
+        self.outside = np.zeros(count, bool)
+        self.unknown = np.zeros((count, len(model.feature_map_.channels)), bool)  # inputs without a value
+        self.age = np.zeros(count)  # s from the last speed reading to the last row
+        self._compile()
+
+    def _compile(self) -> None:
+        """Let everything that is compiled be compiled now, and not while readings wait."""
+        none, one = np.zeros(0, np.int64), np.zeros(1, np.int64)
+        self.bins.take(none, np.zeros(0), np.zeros((0, len(CHANNELS))))
+        self.bins.close(np.full(len(self.cars), np.nan))
+        x, r = (np.zeros((1, size), np.float32) for size in (self.engine.sizes.features, self.engine.sizes.road))
+        self.engine.tick_many(x, r, out=np.zeros((1, len(BAND))), vehicles=one)
+        self.engine.reset(0)
+
+    def step(self, batch: Batch, now: Array) -> list[Advance]:
+        """Readings (cars numbered as in the service, all of this group) and the clock of each car; the rows they complete."""
+        local = np.searchsorted(self.cars, batch.cars)
+        pieces, _ = self.take(local, batch.times, batch.values)
+        pieces += self.bins.close(now)
+        return self._advance(pieces)
+
+    def take(self, local: Cars, times: Array, values: Array) -> tuple[list[Rows], NDArray[np.int8]]:
+        """Readings into bins; which were late or duplicates is kept in `fate`."""
+        pieces, self.fate = self.bins.take(local, times, np.ascontiguousarray(values[:, : len(CHANNELS)]))
+        return pieces, self.fate
+
+    def _advance(self, pieces: list[Rows]) -> list[Advance]:
+        if not pieces:
+            return []
+        rows = (
+            pieces[0] if len(pieces) == 1 else Rows(*(np.concatenate(column) for column in zip(*pieces, strict=True)))
+        )
+        order = np.argsort(rows.car, kind="stable")
+        ordered = rows.car[order]
+        nth = np.empty(len(order), np.int64)  # of its car, among these
+        nth[order] = np.arange(len(order)) - np.searchsorted(ordered, ordered)
+        return [self._round(Rows(*(column[nth == k] for column in rows))) for k in range(int(nth.max()) + 1)]
+
+    def _round(self, rows: Rows) -> Advance:
+        """One row each of some cars."""
+        cars = rows.car
+        self._begin(rows)
+        values = dict(zip((*CHANNELS, *EDGES), rows.values.T, strict=True))
+        x, r, outside = self.features.tick(cars, values)
+        raw = self.engine.tick_many(x, r, out=self._out[: len(cars)], vehicles=cars).copy()
+        location = self.engine.location[cars]
+        self.parts.apply(cars, r, raw, location)
+        power, speed = rows.values[:, _POWER], rows.values[:, _SPEED]
+        known = self.cars[cars]
+        moving = speed >= STANDING_KMH
+        self._check.see(known, power, raw[:, 0], moving)
+        power = np.where(self._check.trusted[known] & (np.abs(power) < 1200.0), power, np.nan)
+        measuring = np.full(len(cars), self.calibrate) & self._check.trusted[known]
+        noise = (raw[:, 3] / self._stretch(x)) ** 2
+        self.tally.add(cars, speed, raw[:, 0], noise, outside, power, location, measuring)
+        band = self._calibrated(cars, raw, power, speed, rows.age) if self.calibrate else raw
+        warmup = self.since[cars] < self._warmup_rows
+        self.since[cars] += 1
+        self.rows[cars] += 1
+        self.at[cars], self.speed[cars], self.power[cars] = rows.time, speed, power
+        self.moved[cars] = np.where(moving, rows.time, self.moved[cars])
+        self.band[cars], self.outside[cars], self.age[cars] = band, outside, rows.age
+        self.unknown[cars] = np.isnan(np.stack([values[c] for c in self.model.feature_map_.channels], -1))
+        return Advance(known, rows.time, rows.values, rows.start, rows.first, band, warmup, outside)
+
+    def _begin(self, rows: Rows) -> None:
+        """Drives and segments that start with these rows."""
+        new = rows.car[rows.first]
+        if len(new):
+            self.features.reset(new)
+            self.online.reset(new)
+            self.tally.reset(new)
+            self.rows[new] = 0.0
+            self.began[new] = self.moved[new] = rows.time[rows.first]
+        gap = rows.car[rows.start & ~rows.first]
+        self.features.gap(gap)
+        for car in rows.car[rows.start].tolist():
+            self.engine.reset(car)
+        self.since[rows.car[rows.start]] = 0.0
+
+    def _stretch(self, x: NDArray[np.float32]) -> Array:
+        """The model's own calibration factor of each row."""
+        if self._standstill is None:
+            return np.full(len(x), self._stretches[0])
+        column, limit = self._standstill
+        return np.asarray(self._stretches[(x[:, column] < np.float32(limit)).astype(int)])
+
+    def _calibrated(self, cars: Cars, raw: Array, power: Array, speed: Array, age: Array) -> Array:
+        """Widened where speed is old, then corrected by what was learned of this drive's power; then learn from this row's."""
+        mean, lower, upper = self.slow.widened(raw, speed, age)
+        centre, low, high = self.online.band(cars, mean, lower, upper)
+        self.online.observe(cars, mean, low, high, power)
+        k = np.exp(self.online.log_stretch[cars])
+        return np.stack([centre, low, high, k * raw[:, 3], k * raw[:, 4]], -1)
+
+    def finish(self, cars: Cars) -> None:
+        """End the drives of these cars: no rows until they move."""
+        self.bins.bins.idle[cars] = True
+
+    def forget(self, car: int) -> None:
+        """As if nothing of this car had ever been read."""
+        one = np.array([car])
+        self.bins.forget(car)
+        self.features.reset(one)
+        self.online.reset(one)
+        self.tally.reset(one)
+        self.engine.reset(car)
+        for column in (self.at, self.began, self.moved, self.speed, self.power, self.band):
+            column[car] = np.nan
+        self.since[car] = self.rows[car] = 0.0
+        self.outside[car] = self.unknown[car] = False
+
+    def to_dict(self, car: int, network: bool = True) -> dict[str, Any]:
+        """All that is needed to go on with this car later, JSON-able."""
+        saved: dict[str, Any] = {name: _number(getattr(self, name)[car]) for name in _NUMBERS}
+        saved |= {name: getattr(self, name).to_dict(car) for name in ("bins", "features", "online", "tally")}
+        if network:
+            saved["h"], saved["c"] = (part.ravel().tolist() for part in self.engine.state(car))
+        return saved
+
+    def restore(self, car: int, saved: dict[str, Any]) -> None:
+        """Go on from what `to_dict` gave; raises where it does not fit. Without the network's state it warms up anew."""
+        for name in ("bins", "features", "online", "tally"):
+            getattr(self, name).restore(car, saved[name])
+        for name in _NUMBERS:
+            getattr(self, name)[car] = np.nan if saved[name] is None else float(saved[name])
+        if "h" in saved:
+            shape = self.engine.state(car)[0].shape
+            h, c = (np.asarray(saved[name], np.float32).reshape(shape) for name in ("h", "c"))
+            if not (np.isfinite(h).all() and np.isfinite(c).all()):
+                raise ValueError("the network's state is not finite")
+            self.engine.set_state(car, h, c)
+        else:
+            self.bins.bins.broken[car] = True
+
+
+def _number(value: Any) -> float | None:
+    return None if value != value else float(value)
+
+
+_NUMBERS = ("at", "began", "moved", "speed", "power", "since", "rows")

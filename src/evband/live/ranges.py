@@ -1,0 +1,135 @@
+"""Range and chance of arrival of every car of a group, renewed every ten seconds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evband.energy.range import LEVELS
+from evband.live.assemble import COLUMN, Assembler
+from evband.live.engine import Group
+from evband.live.reading import CAPACITY
+from evband.live.ways import Way, Ways, chance_at, fan, reaches
+
+Array = NDArray[np.float64]
+Cars = NDArray[np.int64]
+
+EVERY_S = 10.0
+SOC_OLD_S = 60.0  # an older charge is carried on by the energy used since
+AMBIENT_OLD_S = 3600.0
+SOC, AMBIENT, CAP = COLUMN["soc_pct"], COLUMN["ambient_temp_c"], COLUMN[CAPACITY]
+
+
+class Ranges:
+    """Ranges of one group's cars; `capacity` (NaN: as the feed says) and `reserve` per car."""
+
+    def __init__(self, group: Group, assembler: Assembler, ways: Ways, capacity: Array, reserve: Array) -> None:
+        count = len(group.cars)
+        self.group, self.ways, self._in = group, ways, assembler
+        self._capacity, self.reserve = capacity, reserve
+        self.km = np.full((count, len(LEVELS)), np.nan)
+        self.arrival, self.arrival_empty = np.full(count, np.nan), np.full(count, np.nan)
+        self._looked = np.full(count, -np.inf)
+        self._soc_at, self._kwh_then = np.full(count, np.nan), np.zeros(count)
+        self.routes: dict[int, tuple[Way, float]] = {}  # car -> its way, and the distance driven when it was set
+        self._spread = np.random.default_rng(0).uniform(0.0, EVERY_S, count)
+
+    def capacity(self, cars: Cars) -> Array:
+        told = self._in.last_v[self.group.cars[cars], CAP]
+        return np.where(np.isnan(self._capacity[cars]), told, self._capacity[cars])
+
+    def used_kwh(self, cars: Cars) -> Array:
+        t = self.group.tally
+        return np.asarray(t["measured_kwh"][cars] + t["mean_kwh"][cars])
+
+    def soc(self, cars: Cars) -> Array:
+        """Charge now in percent: the last reading, carried on by the energy used since where it is old."""
+        known = self.group.cars[cars]
+        at, value = self._in.last_t[known, SOC], self._in.last_v[known, SOC]
+        new = ~(at == self._soc_at[cars])
+        self._soc_at[cars[new]], self._kwh_then[cars[new]] = at[new], self.used_kwh(cars[new])
+        with np.errstate(invalid="ignore"):
+            old = self.group.at[cars] - at > SOC_OLD_S
+        spent = 100.0 * np.maximum(self.used_kwh(cars) - self._kwh_then[cars], 0.0) / self.capacity(cars)
+        return np.asarray(np.clip(np.where(old & np.isfinite(spent), value - spent, value), 0.0, 100.0))
+
+    def ambient(self, cars: Cars, clock: Array) -> Array:
+        known = self.group.cars[cars]
+        with np.errstate(invalid="ignore"):
+            young = clock[cars] - self._in.last_t[known, AMBIENT] < AMBIENT_OLD_S
+        return np.where(young, self._in.last_v[known, AMBIENT], np.nan)
+
+    def due(self, wall: float) -> Cars:
+        """Cars whose range is to be looked at again; spread over time so that no step has all of them."""
+        if self.ways.problem is not None:
+            return np.empty(0, np.int64)
+        late = wall - self._looked >= np.where(np.isinf(self._looked), 0.0, EVERY_S)
+        return np.flatnonzero(late & ~np.isnan(self._in.arrived[self.group.cars]))
+
+    def look(self, cars: Cars, wall: float, clock: Array) -> None:
+        """Renew the ranges of these cars; `clock` is each car's own time."""
+        first = np.isinf(self._looked[cars])
+        self._looked[cars] = np.where(first, wall - self._spread[cars], wall)
+        soc, capacity = self.soc(cars), self.capacity(cars)
+        known = np.isfinite(soc) & np.isfinite(capacity)
+        for column in (self.km, self.arrival, self.arrival_empty):
+            column[cars[~known]] = np.nan
+        cars, soc, capacity = cars[known], soc[known], capacity[known]
+        battery = (soc - self.reserve[cars]) / 100.0 * capacity
+        routed = np.array([car in self.routes for car in cars.tolist()], bool)
+        for i in np.flatnonzero(routed).tolist():
+            self._routed(int(cars[i]), float(battery[i]), float(soc[i] / 100.0 * capacity[i]))
+        self._free(cars[~routed], battery[~routed], clock)
+
+    def _free(self, cars: Cars, battery: Array, clock: Array) -> None:
+        """Cars without a route, those of one weather together."""
+        self.arrival[cars] = self.arrival_empty[cars] = np.nan
+        felt = np.round(self.ambient(cars, clock) / 5.0) * 5.0
+        for value in np.unique(felt):  # NaN is one value
+            same = np.isnan(felt) if value != value else felt == value
+            way = self.ways.shared(float(value))
+            if way is None:
+                self._looked[cars[same]] = -np.inf  # it is being planned
+            else:
+                self.km[cars[same]] = reaches(way.ahead, battery[same], self.group.tally.past(cars[same]))
+
+    def _routed(self, car: int, battery: float, whole: float) -> None:
+        way, begun = self.routes[car]
+        driven = max(float(self.group.tally["km"][car]) - begun, 0.0)
+        rest, past = way.ahead.after(driven), self.group.tally.past_of(car)
+        self.km[car] = rest.reach(battery, past, tuple(LEVELS.values()))
+        left = (way.end_km or 0.0) - driven
+        self.arrival[car] = chance_at(rest, left, battery, past)
+        self.arrival_empty[car] = chance_at(rest, left, whole, past)
+
+    def details(self, car: int) -> dict[str, Any]:
+        """What a page draws of one car: the fan of charge over distance and the way's notes."""
+        one = np.array([car])
+        soc, capacity = float(self.soc(one)[0]), float(self.capacity(one)[0])
+        if not (soc == soc and capacity == capacity and np.isfinite(self.km[car]).all()):
+            return {"fan": None, "notes": [self.ways.problem] if self.ways.problem else []}
+        past = self.group.tally.past_of(car)
+        route = self.routes.get(car)
+        if route is None:
+            way, driven, end = (
+                self.ways.shared(float(self.ambient(one, self._in.newest[self.group.cars])[0])),
+                0.0,
+                None,
+            )
+            if way is None:
+                return {"fan": None, "notes": []}
+        else:
+            way, driven = route[0], max(float(self.group.tally["km"][car]) - route[1], 0.0)
+            end = max((way.end_km or 0.0) - driven, 0.0)
+        rest = way.ahead.after(driven)
+        shown = max(1.05 * float(self.km[car, 2]), 1.1 * (end or 0.0), 5.0)
+        found: dict[str, Any] = {"fan": fan(rest, soc, capacity, past, shown), "notes": list(way.notes)}
+        if end is not None:
+            arrive = {
+                n: float(soc - 100.0 * np.interp(end, rest.km, rest.quantiles(past, 1.0 - p)) / capacity)
+                for n, p in LEVELS.items()
+            }
+            found |= {"route_km_left": end, "soc_at_arrival": {n: min(max(v, 0.0), 100.0) for n, v in arrive.items()}}
+        return found

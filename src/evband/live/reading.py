@@ -1,0 +1,82 @@
+"""What every source speaks: readings of a car's channels at an instant."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from evband.channels import CHANNELS, VALUES
+from evband.logs.formats.abrp import KEYS
+
+CHARGING, CAPACITY = "charging", "capacity_kwh"
+EXTRAS = (CHARGING, CAPACITY)  # not channels of a model, but of a battery
+SLOW = ("soc_pct", "ambient_temp_c", CAPACITY)
+"""What a retained value may prime: it was true once, at a time nobody knows, and changes slowly."""
+
+COLUMNS = (*VALUES, *EXTRAS)
+LIMITS = {name: (CHANNELS[name].low, CHANNELS[name].high) for name in VALUES} | {
+    CHARGING: (0.0, 1.0),
+    CAPACITY: (0.5, 2000.0),
+}
+TIMES = ("utc", "time_s", "timestamp")
+SAMPLE_KEYS = KEYS | {"is_charging": CHARGING, "capacity": CAPACITY, CHARGING: CHARGING, CAPACITY: CAPACITY}
+
+
+class Reading(NamedTuple):
+    """One channel of one car. `at` is None where the feed has no clock; `retained`: stored by the broker, age unknown."""
+
+    car: str
+    channel: str
+    value: float
+    at: float | None = None
+    retained: bool = False
+
+
+class Sample(NamedTuple):
+    """Several channels of one car at one instant, the cheap form for feeds of one message per tick."""
+
+    car: str
+    values: Mapping[str, float]
+    at: float | None = None
+    retained: bool = False
+
+
+def number(raw: Any) -> float | None:
+    """A finite or infinite number, also one written as text; None for everything else. NaN is passed on to be counted."""
+    if type(raw) is float or type(raw) is int:
+        try:
+            return float(raw)
+        except OverflowError:
+            return math.inf
+    if isinstance(raw, bool):
+        return float(raw)
+    if isinstance(raw, str | bytes) and len(raw) <= 64:
+        try:
+            return float(raw)
+        except ValueError:
+            return None
+    return None
+
+
+def seconds(raw: Any) -> float | None:
+    """A time in seconds; some senders write milliseconds."""
+    value = number(raw)
+    if value is None or not math.isfinite(value):
+        return None
+    return value / 1000.0 if value > 1e11 else value
+
+
+def sample(car: str, message: Mapping[str, Any], retained: bool = False) -> Sample | None:
+    """A telemetry object (ABRP's keys or our channels) as a sample; None where it has no channel of ours."""
+    values = {}
+    for key, raw in message.items():
+        channel = SAMPLE_KEYS.get(key)
+        if channel is not None:
+            value = number(raw)
+            if value is not None:
+                values[channel] = value
+    if not values:
+        return None
+    at = next((seconds(message[key]) for key in TIMES if key in message), None)
+    return Sample(car, values, at, retained)

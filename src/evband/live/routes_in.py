@@ -1,0 +1,54 @@
+"""A route as the API takes it: a profile in columns or points, or CSV."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import polars as pl
+
+from evband.live.sources.json_messages import decode
+
+COLUMNS = ("distance_km", "time_s", "speed_kmh", "elevation_m", "ambient_temp_c", "wind_ms", "stop_s")
+MOST_POINTS = 20_000
+
+
+def route_of(text: str, csv: bool) -> pl.DataFrame:
+    """The profile in a request's body; ValueError in one sentence where it is not one."""
+    if csv:
+        try:
+            frame = pl.read_csv(io.StringIO(text), infer_schema_length=None)
+        except pl.exceptions.PolarsError:
+            raise ValueError("it is not a CSV table") from None
+        return _checked({name: frame[name].to_list() for name in frame.columns})
+    try:
+        found = decode(text)
+    except ValueError:
+        raise ValueError("the body is not JSON") from None
+    if isinstance(found, dict) and isinstance(found.get("points"), list):
+        found = found["points"]
+    if isinstance(found, list):
+        if not all(isinstance(point, dict) for point in found):
+            raise ValueError("its points are not objects")
+        names = list(dict.fromkeys(name for point in found[: MOST_POINTS + 1] for name in point))
+        found = {name: [point.get(name) for point in found] for name in names}
+    if not isinstance(found, dict):
+        raise ValueError("give columns (distance_km, speed_kmh, ...) or a list of points")
+    return _checked(found)
+
+
+def _checked(table: dict[str, Any]) -> pl.DataFrame:
+    columns = {name: values for name, values in table.items() if name in COLUMNS}
+    if "speed_kmh" not in columns or not {"distance_km", "time_s"} & set(columns):
+        raise ValueError("a route needs speed_kmh and distance_km or time_s")
+    lengths = {len(values) if isinstance(values, list) else -1 for values in columns.values()}
+    if len(lengths) != 1 or not 2 <= next(iter(lengths)) <= MOST_POINTS:
+        raise ValueError(f"its columns must be lists of one length, 2 to {MOST_POINTS} points")
+    for name, values in columns.items():
+        if not all(
+            v is None or (isinstance(v, int | float) and not isinstance(v, bool) and abs(v) < 1e12) for v in values
+        ):
+            raise ValueError(f"{name} holds something that is not a number")
+    return pl.DataFrame(
+        {name: pl.Series(name, values, dtype=pl.Float64, strict=False) for name, values in columns.items()}
+    )

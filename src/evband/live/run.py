@@ -1,0 +1,60 @@
+"""`evband serve` from start to end: service, feeds and web server, until a signal."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+from evband.errors import SettingsError
+from evband.live.config import Car, Config, Server, Store, check_server, read_config
+
+DEMO = Path(__file__).parent / "demo"
+
+
+def demo_config(server: Server | None = None) -> Config:
+    """A simulated drive that ships with the package, at ten times its speed, with nothing kept."""
+    car = Car(
+        id="demo", name="Demo car", model=str(DEMO / "demo.evband"), source="replay", file=str(DEMO / "drive.csv"),
+        speed=1.0, capacity_kwh=60.0,
+    )  # fmt: skip
+    return Config(cars=(car,), server=server or Server(), store=Store())
+
+
+def configuration(path: Path | None, demo: bool, host: str | None, port: int | None) -> Config:
+    """What was asked for on the command line."""
+    if path is None and not demo:
+        raise SettingsError("There is no configuration; give a TOML file, or --demo to see a simulated drive.")
+    config = demo_config() if path is None else read_config(path)
+    server = replace(config.server, host=host or config.server.host, port=config.server.port if port is None else port)
+    check_server(server, str(path or "--demo"), config.where)
+    return replace(config, server=server)
+
+
+def serve(config: Config, ready: threading.Event | None = None) -> None:
+    """Run until interrupted."""
+    import uvicorn
+
+    from evband.live.feeds import Feeds
+    from evband.live.http import application
+    from evband.live.service import Service
+
+    service = Service(config)
+    feeds = Feeds(service)
+    app = application(service, {"mqtt": feeds.client, "feeds": feeds})
+    s = config.server
+    settings = uvicorn.Config(
+        app, host=s.host, port=s.port, log_level="warning", access_log=False, server_header=False, ws_max_size=65_536, ws_max_queue=16,
+        limit_concurrency=1000, timeout_keep_alive=10, timeout_graceful_shutdown=2, h11_max_incomplete_event_size=65_536,
+        ssl_certfile=None if s.cert is None else str(config.path(s.cert)), ssl_keyfile=None if s.key is None else str(config.path(s.key)),
+        ws="websockets-sansio",
+    )  # fmt: skip
+    logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
+    service.start()
+    feeds.start()
+    try:
+        uvicorn.Server(settings).run()
+    finally:
+        feeds.stop()
+        service.stop()

@@ -1,0 +1,146 @@
+"""Energy since each drive began, with its band, and what measured power says about the rest: `SoFar` as columns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import stdtrit
+
+from evband.energy import ErrorModel, SoFar
+from evband.energy.drives import OUTSIDE
+from evband.energy.errors import phi
+from evband.energy.so_far import BLOCK_S
+
+Array = NDArray[np.float64]
+Cars = NDArray[np.int64]
+HOUR = 3600.0
+_KALMAN = ("b", "u", "bb", "bu", "uu")
+_SUMS = ("km", "seconds", "mean_kwh", "measured_kwh", "size", "block_error", "block_size", "block_rows")
+
+
+class Tally:
+    """Sums of the drive of each vehicle, as `evband.streaming.LineStream` keeps them for one."""
+
+    def __init__(self, errors: ErrorModel | None, vehicles: int, members: int, hz: float, level: float = 0.9) -> None:
+        self.errors, self.step = errors, 1.0 / hz
+        self._sums = {name: np.zeros(vehicles) for name in (*_SUMS, *_KALMAN)}
+        self.members_kwh = np.zeros((vehicles, members))
+        self._quantile = 0.0 if errors is None else float(stdtrit(errors.dof, 0.5 + level / 2))
+        self.reset(np.arange(vehicles))
+
+    def __getitem__(self, name: str) -> Array:
+        return self._sums[name]
+
+    def reset(self, cars: Cars) -> None:
+        """A new drive."""
+        for column in self._sums.values():
+            column[cars] = 0.0
+        self.members_kwh[cars] = 0.0
+        if self.errors is not None:
+            self._sums["bb"][cars], self._sums["uu"][cars] = self.errors.trip_effect, self.errors.slow
+
+    def add(
+        self, cars: Cars, speed: Array, mean: Array, noise: Array, outside: NDArray[np.bool_], power: Array,
+        location: Array, measuring: NDArray[np.bool_],
+    ) -> None:  # fmt: skip
+        """One grid row each: measured energy where `power` is known, else predicted; `noise` is the aleatoric variance
+        before any stretch, `measuring` whether the car's power is in use at all."""
+        s, e = self._sums, self.errors
+        s["km"][cars] += np.maximum(np.nan_to_num(speed), 0.0) * self.step / HOUR
+        if e is None:
+            return
+        size = (1.0 - e.share) + e.share * np.minimum(noise, e.most) / e.noise
+        size = np.where(outside, OUTSIDE * size, size)
+        known = measuring & np.isfinite(power)
+        some = cars[known]
+        s["measured_kwh"][some] += power[known] * self.step / HOUR
+        self._measured(some, (power - mean)[known], size[known])
+        self._wait(cars[measuring & ~known], self.step)
+        rest = ~known
+        some = cars[rest]
+        s["seconds"][some] += self.step
+        s["mean_kwh"][some] += (mean[rest] + e.bias) * self.step / HOUR
+        s["size"][some] += size[rest] * self.step
+        self.members_kwh[some] += location[rest] * (self.step / HOUR)
+
+    def _measured(self, cars: Cars, error: Array, size: Array) -> None:
+        s = self._sums
+        s["block_error"][cars] += error
+        s["block_size"][cars] += size
+        s["block_rows"][cars] += 1.0
+        full = cars[s["block_rows"][cars] * self.step >= BLOCK_S - 1e-9]
+        if len(full):
+            rows = s["block_rows"][full]
+            self._block(full, s["block_error"][full] / rows, s["block_size"][full] / rows, rows * self.step)
+            for name in ("block_error", "block_size", "block_rows"):
+                s[name][full] = 0.0
+
+    def _block(self, cars: Cars, error: Array, size: Array, seconds: Array) -> None:
+        """`SoFar.block` of each vehicle."""
+        assert self.errors is not None
+        self._wait(cars, seconds)
+        b, u, bb, bu, uu = (self._sums[name][cars] for name in _KALMAN)
+        z = (error - self.errors.bias) / np.sqrt(np.maximum(size, 1e-6))
+        total = bb + 2.0 * bu + uu + self.errors.fast / seconds
+        sane = total > 0.0
+        total = np.where(sane, total, 1.0)
+        gain_b, gain_u = np.where(sane, (bb + bu) / total, 0.0), np.where(sane, (bu + uu) / total, 0.0)
+        surprise = z - b - u
+        new = (
+            b + gain_b * surprise, u + gain_u * surprise,
+            bb - gain_b * (bb + bu), bu - gain_b * (bu + uu), uu - gain_u * (bu + uu),
+        )  # fmt: skip
+        for name, column in zip(_KALMAN, new, strict=True):
+            self._sums[name][cars] = column
+
+    def _wait(self, cars: Cars, seconds: Array | float) -> None:
+        """`SoFar.wait` of each vehicle."""
+        if not len(cars) or self.errors is None:
+            return
+        fade, s = np.exp(-np.asarray(seconds) / self.errors.slow_s), self._sums
+        s["u"][cars] *= fade
+        s["bu"][cars] *= fade
+        s["uu"][cars] = s["uu"][cars] * fade * fade + self.errors.slow * (1.0 - fade * fade)
+
+    def energy(self, cars: Cars) -> tuple[Array, Array, Array] | None:
+        """(mean, lower, upper) in kWh since the drive began; exact as far as it was measured."""
+        e, s = self.errors, self._sums
+        if e is None:
+            return None
+        seconds, members = s["seconds"][cars], self.members_kwh[cars]
+        t = np.maximum(seconds, self.step)
+        within = e.trip_effect + e.slow * phi(t / e.slow_s) + e.fast / t
+        scale = np.sqrt(s["size"][cars] / t * within * (t / HOUR) ** 2 + members.var(axis=1))
+        centre = s["measured_kwh"][cars] + s["mean_kwh"][cars]
+        half = self._quantile * np.where(seconds > 0.0, scale, 0.0)
+        return centre, centre - half, centre + half
+
+    def past(self, cars: Cars) -> SoFar:
+        """The drives so far as one `SoFar` whose numbers are columns [cars, 1]: what `Ahead.energy` needs of them."""
+        assert self.errors is not None
+        past: Any = SoFar(self.errors)
+        for name in _KALMAN:
+            setattr(past, name, self._sums[name][cars][:, None])
+        found: SoFar = past
+        return found
+
+    def past_of(self, car: int) -> SoFar:
+        assert self.errors is not None
+        past = SoFar(self.errors)
+        for name in _KALMAN:
+            setattr(past, name, float(self._sums[name][car]))
+        return past
+
+    def to_dict(self, car: int) -> dict[str, Any]:
+        return {name: float(column[car]) for name, column in self._sums.items()} | {
+            "members_kwh": self.members_kwh[car].tolist()
+        }
+
+    def restore(self, car: int, saved: dict[str, Any]) -> None:
+        values = {name: float(saved[name]) for name in self._sums}
+        members = np.asarray(saved["members_kwh"], float).reshape(self.members_kwh[car].shape)
+        for name, value in values.items():
+            self._sums[name][car] = value
+        self.members_kwh[car] = members

@@ -1,0 +1,314 @@
+"""`evband.trips.bins` for many vehicles at once: the same rows, kept as columns, filled by one compiled loop over readings.
+
+Ten thousand vehicles at 1 Hz are ten thousand readings per second; as dictionaries (`Bins`) they cost more than the
+network. Here a vehicle is an index, a channel is a column, and a missing value is NaN. A bin closes with the first
+reading at or after its end, as in `Bins`, or by the clock (`close`), so that a slow feed still gets its rows on time.
+
+Beside `Bins` it also parts drives: silence of `NEW_TRIP_S` begins another, and a vehicle set `idle` gives no rows until it moves.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from evband.channels import CHANNELS, EDGES, ELECTRICAL, STANDING_KMH
+from evband.trips.grid import MAX_GAP_S
+
+Array = NDArray[np.float64]
+
+NEW_TRIP_S = 600.0  # silence for longer than this begins another drive
+SAME = 1e-6  # as in the grid: instants closer than this share of a bin are the same
+TAKEN, DUPLICATE, LATE = 0, 1, 2  # what became of a reading
+
+
+class Layout(NamedTuple):
+    """Which column is what, and how old a value may be."""
+
+    width: float
+    max_gap_s: float
+    speed: int
+    acceleration: int
+    power: int
+    current: int
+    voltage: int
+    max_age: Array  # [channels]
+    counted: NDArray[np.bool_]  # [channels] whether its coming and going breaks a segment
+
+
+class Bins(NamedTuple):
+    """What is remembered of each vehicle; NaN where nothing is."""
+
+    origin: Array  # [vehicles] the first speed reading
+    open: NDArray[np.int64]  # [vehicles] number of the bin being filled
+    newest: Array  # [vehicles] time of the last reading
+    last_t: Array  # [vehicles, channels]
+    last_v: Array
+    sums: Array
+    counts: NDArray[np.int64]
+    mark: Array  # [vehicles, 2] last speed reading at the open bin's start
+    next: Array  # [vehicles, 2] the speed reading after that
+    before: Array  # [vehicles, 2] the speed reading before the last, if no gap parts them
+    broken: NDArray[np.bool_]
+    known: NDArray[np.int64]  # bit mask of counted channels in the last row; -1 before any
+    idle: NDArray[np.bool_]  # no rows until it moves
+
+
+class Rows(NamedTuple):
+    """Rows that were completed, in the order of their completion."""
+
+    car: NDArray[np.int64]
+    time: Array
+    values: Array  # [rows, channels + 2]: the last two are the speeds at the bin's edges
+    start: NDArray[np.bool_]  # a segment starts
+    first: NDArray[np.bool_]  # a drive starts
+    age: Array  # s from the last speed reading to the row's end
+
+
+@numba.njit(cache=True, nogil=True)
+def _forget(b: Bins, speed: int, c: int) -> None:
+    """A new drive: the next speed reading is its first row. Slow channels stay known for as long as they are young."""
+    b.origin[c] = np.nan
+    b.open[c] = 0
+    b.last_t[c, speed] = np.nan
+    b.last_v[c, speed] = np.nan
+    b.sums[c] = 0.0
+    b.counts[c] = 0
+    b.mark[c] = np.nan
+    b.next[c] = np.nan
+    b.before[c] = np.nan
+    b.broken[c] = True
+    b.known[c] = -1
+
+
+@numba.njit(cache=True, nogil=True)
+def _close(w: Layout, b: Bins, c: int, row: Array) -> bool:
+    """Fill `row` with the open bin of vehicle `c`; False where it has no speed."""
+    end = b.origin[c] + w.width * b.open[c]
+    channels = len(w.max_age)
+    known = 0
+    for j in range(channels):
+        row[j] = np.nan
+        if b.counts[c, j] > 0:
+            row[j] = b.sums[c, j] / b.counts[c, j]
+        elif j != w.power and end - b.last_t[c, j] <= w.max_age[j]:
+            row[j] = b.last_v[c, j]
+        b.sums[c, j] = 0.0
+        b.counts[c, j] = 0
+        if w.counted[j] and row[j] == row[j]:
+            known |= 1 << j
+    b_time, b_speed = b.last_t[c, w.speed], b.last_v[c, w.speed]
+    seen = row[w.speed] == row[w.speed]
+    if seen:
+        start, stop = b.mark[c, 1], b_speed
+        if b.next[c, 0] == b.next[c, 0]:
+            share = (end - w.width - b.mark[c, 0]) / (b.next[c, 0] - b.mark[c, 0])
+            start += min(max(share, 0.0), 1.0) * (b.next[c, 1] - start)
+        if b.before[c, 0] == b.before[c, 0]:
+            step = b_time - b.before[c, 0]
+            stop += (b_speed - b.before[c, 1]) / step * min(max(end - b_time, 0.0), 1.5 * step)
+        row[channels], row[channels + 1] = start, max(stop, 0.0)
+        if row[w.acceleration] != row[w.acceleration]:
+            row[w.acceleration] = (b_speed - b.mark[c, 1]) / 3.6 / w.width
+    b.mark[c, 0], b.mark[c, 1] = b_time, b_speed
+    b.next[c] = np.nan
+    if not seen:
+        b.broken[c] = True
+        return False
+    if known != b.known[c]:
+        b.broken[c] = True
+    b.known[c] = known
+    return True
+
+
+@numba.njit(cache=True, nogil=True)
+def _close_until(w: Layout, b: Bins, c: int, number: int, out: Rows, count: int) -> int:
+    """Close the bins before `number`; those without a speed are left out, however many."""
+    while b.open[c] < number:
+        end, first = b.origin[c] + w.width * b.open[c], b.open[c] == 0
+        if _close(w, b, c, out.values[count]):
+            out.car[count], out.time[count] = c, end
+            out.start[count], out.first[count] = b.broken[c], first
+            out.age[count] = max(end - b.last_t[c, w.speed], 0.0)
+            b.broken[c] = False
+            b.open[c] += 1
+            count += 1
+        else:
+            b.open[c] = number
+    return count
+
+
+@numba.njit(cache=True, nogil=True)
+def _add(w: Layout, b: Bins, c: int, time: float, values: Array, out: Rows, count: int) -> int:
+    """One reading of vehicle `c`, not older than those before it."""
+    channels, moving = len(values), values[w.speed] >= STANDING_KMH
+    if time - b.newest[c] > NEW_TRIP_S or (b.idle[c] and moving):
+        _forget(b, w.speed, c)
+        b.idle[c] = b.idle[c] and not moving
+    b.newest[c] = time
+    number = 0
+    begun = b.origin[c] == b.origin[c] and not b.idle[c]
+    if not begun and not b.idle[c] and values[w.speed] == values[w.speed]:
+        begun = True
+        b.origin[c] = time
+        b.mark[c, 0], b.mark[c, 1] = time, values[w.speed]
+        for j in range(channels):
+            if b.last_t[c, j] > time - w.width * (1.0 - SAME):
+                b.sums[c, j], b.counts[c, j] = b.last_v[c, j], 1
+    if begun:
+        number = max(math.ceil((time - b.origin[c]) / w.width - SAME), b.open[c])
+        if number > b.open[c]:
+            count = _close_until(w, b, c, number, out, count)
+        speed, since = values[w.speed], b.last_t[c, w.speed]
+        if speed == speed and since == since:
+            if time - since > w.max_gap_s:
+                b.broken[c] = True
+                b.mark[c, 0], b.mark[c, 1] = time, speed
+                b.next[c] = np.nan
+                b.before[c] = np.nan
+            else:
+                if b.next[c, 0] != b.next[c, 0]:
+                    b.next[c, 0], b.next[c, 1] = time, speed
+                b.before[c, 0], b.before[c, 1] = since, b.last_v[c, w.speed]
+    for j in range(channels):
+        if values[j] == values[j]:
+            if begun:
+                b.sums[c, j] += values[j]
+                b.counts[c, j] += 1
+            b.last_t[c, j], b.last_v[c, j] = time, values[j]
+    if begun and time >= b.origin[c] + w.width * number - SAME * w.width:
+        count = _close_until(w, b, c, number + 1, out, count)
+    return count
+
+
+@numba.njit(cache=True, nogil=True)
+def _take(
+    w: Layout, b: Bins, cars: NDArray[np.int64], times: Array, values: Array, fate: NDArray[np.int8], out: Rows, at: int
+) -> tuple[int, int]:
+    """Readings from `at` on, until all are taken or `out` may not hold the next one's rows: (next reading, rows)."""
+    count, channels = 0, values.shape[1]
+    most = int(w.max_age[w.speed] / w.width) + 8  # rows that one reading may complete
+    for i in range(at, len(cars)):
+        if count + most > len(out.car):
+            return i, count
+        c, time = cars[i], times[i]
+        fate[i] = TAKEN
+        if time < b.newest[c]:
+            fate[i] = LATE
+            continue
+        if time == b.newest[c]:
+            fresh = False
+            for j in range(channels):
+                if values[i, j] == values[i, j]:
+                    if b.last_t[c, j] == time:
+                        values[i, j] = np.nan
+                    else:
+                        fresh = True
+            if not fresh:
+                fate[i] = DUPLICATE
+                continue
+        current, voltage = values[i, w.current], values[i, w.voltage]
+        if values[i, w.power] != values[i, w.power] and current == current:
+            if voltage != voltage and time - b.last_t[c, w.voltage] <= w.max_age[w.voltage]:
+                voltage = b.last_v[c, w.voltage]
+            values[i, w.power] = current * voltage / 1000.0
+        count = _add(w, b, c, time, values[i], out, count)
+    return len(cars), count
+
+
+@numba.njit(cache=True, nogil=True)
+def _clock(w: Layout, b: Bins, now: Array, out: Rows, at: int) -> tuple[int, int]:
+    """Close the bins of every vehicle that ended by its own `now`."""
+    count = 0
+    most = int(w.max_age[w.speed] / w.width) + 8
+    for c in range(at, len(now)):
+        if count + most > len(out.car):
+            return c, count
+        if b.origin[c] == b.origin[c] and not b.idle[c] and now[c] == now[c]:
+            number = math.floor((now[c] - b.origin[c]) / w.width + SAME)
+            if number >= b.open[c]:
+                count = _close_until(w, b, c, number + 1, out, count)
+    return len(now), count
+
+
+class BinColumns:
+    """Bins of `vehicles` vehicles over `channels` (names of `evband.channels`, speed among them)."""
+
+    def __init__(self, hz: float, vehicles: int, channels: tuple[str, ...], max_gap_s: float = MAX_GAP_S) -> None:
+        self.channels, self.vehicles, self.hz = channels, vehicles, hz
+        uncounted = ELECTRICAL | {"speed_kmh", "acceleration_ms2"}
+        column = {name: j for j, name in enumerate(channels)}
+        self.layout = Layout(
+            1.0 / hz, max_gap_s, column["speed_kmh"], column["acceleration_ms2"], column["power_kw"],
+            column["battery_current_a"], column["battery_voltage_v"], np.array([CHANNELS[name].max_age_s for name in channels]),
+            np.array([name not in uncounted for name in channels]),
+        )  # fmt: skip
+        shape = vehicles, len(channels)
+        self.bins = Bins(
+            np.full(vehicles, np.nan), np.zeros(vehicles, np.int64), np.full(vehicles, np.nan),
+            np.full(shape, np.nan), np.full(shape, np.nan), np.zeros(shape), np.zeros(shape, np.int64),
+            np.full((vehicles, 2), np.nan), np.full((vehicles, 2), np.nan), np.full((vehicles, 2), np.nan),
+            np.ones(vehicles, bool), np.full(vehicles, -1), np.zeros(vehicles, bool),
+        )  # fmt: skip
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Columns of a row's values."""
+        return (*self.channels, *EDGES)
+
+    def take(
+        self, cars: NDArray[np.int64], times: Array, values: Array
+    ) -> tuple[list[Rows], NDArray[np.int8]]:  # values [readings, channels], overwritten
+        """Readings in order of arrival; the rows that they complete, and what became of each reading."""
+        fate, pieces, at = np.zeros(len(cars), np.int8), [], -1
+        while at < len(cars):
+            out = self._room(len(cars) - at)
+            at, count = _take(self.layout, self.bins, cars, times, values, fate, out, max(at, 0))
+            pieces.append(_cut(out, count))
+        return [rows for rows in pieces if len(rows.car)], fate
+
+    def close(self, now: Array) -> list[Rows]:
+        """Rows whose bin ended by `now` [vehicles], each on its vehicle's own clock; NaN leaves a vehicle alone."""
+        pieces, at = [], 0
+        while at < self.vehicles:
+            out = self._room(self.vehicles - at)
+            at, count = _clock(self.layout, self.bins, now, out, at)
+            pieces.append(_cut(out, count))
+        return [rows for rows in pieces if len(rows.car)]
+
+    def _room(self, rows: int) -> Rows:
+        size = min(2 * rows, 65536) + int(self.layout.max_age[self.layout.speed] * self.hz) + 64
+        empty = np.empty(size, np.int64), np.empty(size), np.empty((size, len(self.channels) + 2))
+        return Rows(*empty, np.empty(size, bool), np.empty(size, bool), np.empty(size))
+
+    def forget(self, car: int) -> None:
+        """As if nothing of this vehicle had ever been read."""
+        for name, array in self.bins._asdict().items():
+            array[car] = _EMPTY.get(name, np.nan)
+
+    def to_dict(self, car: int) -> dict[str, list]:
+        """All that is remembered of one vehicle, JSON-able (NaN as null)."""
+        return {
+            name: [None if v != v else v for v in np.asarray(array[car]).ravel().tolist()]
+            for name, array in self.bins._asdict().items()
+        }
+
+    def restore(self, car: int, saved: dict[str, list]) -> None:
+        """Go on from what `to_dict` gave; raises ValueError or KeyError where it does not fit."""
+        new = {}
+        for name, array in self.bins._asdict().items():
+            values = np.array([np.nan if v is None else v for v in saved[name]], float)
+            new[name] = values.reshape(array[car].shape).astype(array.dtype)
+        for name, value in new.items():
+            getattr(self.bins, name)[car] = value
+
+
+def _cut(rows: Rows, count: int) -> Rows:
+    return Rows._make(column[:count] for column in rows)
+
+
+_EMPTY = {"open": 0, "sums": 0.0, "counts": 0, "broken": True, "known": -1, "idle": False}
