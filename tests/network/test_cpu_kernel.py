@@ -27,6 +27,7 @@ class Case:
     layers: int = 2
     masked: bool = False
     shared: bool = True
+    resets: bool = False
 
     def tensors(self, seed: int = 0) -> "Tensors":
         torch.manual_seed(seed)
@@ -52,6 +53,7 @@ class Case:
             state=(normal(n, m, b, h), normal(n, m, b, h)),
             masks=masks,
             weights=(normal(m, self.steps, b, h), normal(n, m, b, h), normal(n, m, b, h)),
+            carry=(torch.rand(m, self.steps, b) < 0.8).double() if self.resets else None,
         )
 
 
@@ -62,6 +64,7 @@ class Tensors:
     state: tuple[Tensor, Tensor]
     masks: tuple[tuple[Tensor, ...], tuple[Tensor, ...], Tensor] | None
     weights: tuple[Tensor, Tensor, Tensor]  # of y, h and c in the loss
+    carry: Tensor | None = None
 
     def member(self, m: int) -> "Tensors":
         """The same numbers with member m alone."""
@@ -72,6 +75,7 @@ class Tensors:
             tuple(s[:, m : m + 1] for s in self.state),
             masks and (*masks, self.masks[2][m : m + 1]),
             (self.weights[0][m : m + 1], self.weights[1][:, m : m + 1], self.weights[2][:, m : m + 1]),
+            None if self.carry is None else self.carry[m : m + 1],
         )
 
 
@@ -85,7 +89,7 @@ def outputs_and_gradients(run: Callable, given: Tensors, dtype: torch.dtype) -> 
     if given.masks is not None:
         inputs, recurrent, output = given.masks
         masks = Masks(tuple(a.to(dtype) for a in inputs), tuple(a.to(dtype) for a in recurrent), output.to(dtype))
-    y, end = run(x, layers, state, masks)
+    y, end = run(x, layers, state, masks, None if given.carry is None else given.carry.to(dtype))
     loss = sum((a * b.to(dtype)).sum() for a, b in zip((y, end.h, end.c), given.weights, strict=True))
     loss.backward()
     found = {"y": y, "h": end.h, "c": end.c, "d x": x.grad, "d h": state.h.grad, "d c": state.c.grad}
@@ -109,6 +113,7 @@ shapes = st.builds(
     layers=st.integers(1, 3),
     masked=st.booleans(),
     shared=st.booleans(),
+    resets=st.booleans(),
 )
 
 
@@ -116,6 +121,8 @@ shapes = st.builds(
 @given(shapes)
 @example(Case(members=1, steps=64, batch=64, features=5, hidden=32, layers=4))
 @example(Case(members=1, steps=3, batch=33, features=40, hidden=8, layers=8, masked=True, shared=False))
+@example(Case(members=2, steps=30, batch=35, features=5, hidden=20, layers=2, resets=True))
+@example(Case(members=1, steps=9, batch=9, features=5, hidden=16, layers=2, masked=True, resets=True))
 @example(Case(members=1, steps=200, batch=1, features=1, hidden=20, layers=1, masked=True))
 def test_agrees_with_the_reference_in_float64(case: Case):
     tensors = case.tensors()
@@ -151,6 +158,26 @@ def test_a_member_does_not_feel_the_others(masked: bool):
 
 def float_layers(case: Case, requires_grad: bool = True) -> list[LayerWeights]:
     return [LayerWeights(*(w.float().requires_grad_(requires_grad) for w in la)) for la in case.tensors().layers]
+
+
+@pytest.mark.parametrize("backend", ["cpu", "reference"])
+def test_a_reset_inside_a_window_begins_a_drive_anew(backend: str):
+    """Two drives end to end in one window are the two alone: outputs, final state, and gradients of the weights."""
+    case = Case(members=2, steps=2 * cpu.CHUNK + 9, batch=3)
+    x, cut = case.tensors().x.float(), cpu.CHUNK + 3
+    carry = torch.ones(2, case.steps, case.batch)
+    carry[:, [0, cut]] = 0.0
+    found = []
+    for parts in ([x], [x[:, :cut], x[:, cut:]]):
+        layers = float_layers(case)
+        runs = [ensemble_lstm(part, layers, backend=backend, carry=carry if part is x else None) for part in parts]
+        y = torch.cat([run[0] for run in runs], dim=1)
+        gradients = torch.autograd.grad(y.square().sum(), [layers[0].w_hh, layers[1].w_ih, layers[0].bias])
+        found.append([y, runs[-1][1].h, runs[-1][1].c, *gradients])
+        with torch.no_grad():
+            found[-1].append(ensemble_lstm(x, layers, backend=backend, carry=carry)[0])
+    for one, other in zip(*found, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-4 if one.ndim < 4 else 1e-6)
 
 
 def test_without_gradients_long_sequences_need_little_memory(monkeypatch: pytest.MonkeyPatch):

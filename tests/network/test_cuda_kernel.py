@@ -16,7 +16,7 @@ from evband.network.lstm import LayerWeights, Masks, State, ensemble_lstm
 REQUIRED = 1e-5
 
 
-def worst_error(members, time, batch, inputs, hidden, depth, masked, shared, seed):
+def worst_error(members, time, batch, inputs, hidden, depth, masked, shared, seed, resets=False):
     """Largest absolute error over largest absolute value, the worst of all outputs and gradients."""
     rng = torch.Generator().manual_seed(seed)
 
@@ -33,6 +33,7 @@ def worst_error(members, time, batch, inputs, hidden, depth, masked, shared, see
         leaves += [normal(members, 4 * hidden, n, scale=n**-0.5) for n in (width, hidden)]
         leaves += [normal(members, 4 * hidden, scale=0.3)]
     masks = [mask(members, batch, n) for n in [*widths, *[hidden] * (depth + 1)]] if masked else []
+    carry = (torch.rand(members, time, batch, generator=rng) < 0.7).double() if resets else None
     tilts = [normal(members, time, batch, hidden), *[normal(depth, members, batch, hidden) for _ in "hc"]]
 
     def run(dtype, backend):
@@ -40,7 +41,9 @@ def worst_error(members, time, batch, inputs, hidden, depth, masked, shared, see
         kept = [m.to(dtype) for m in masks]
         layers = [LayerWeights(*own[3 + 3 * k : 6 + 3 * k]) for k in range(depth)]
         dropout = Masks(tuple(kept[:depth]), tuple(kept[depth:-1]), kept[-1]) if masked else None
-        y, state = ensemble_lstm(own[0], layers, State(own[1], own[2]), dropout, backend)
+        y, state = ensemble_lstm(
+            own[0], layers, State(own[1], own[2]), dropout, backend, None if carry is None else carry.to(dtype)
+        )
         outputs = [y, state.h, state.c]
         loss = sum((o * tilt.to(dtype)).sum() for o, tilt in zip(outputs, tilts, strict=True))
         return [o.detach() for o in outputs] + list(torch.autograd.grad(loss, own))
@@ -59,10 +62,16 @@ def worst_error(members, time, batch, inputs, hidden, depth, masked, shared, see
     depth=st.integers(1, 2),
     masked=st.booleans(),
     shared=st.booleans(),
+    resets=st.booleans(),
     seed=st.integers(0, 99),
 )
 def test_agrees_with_float64_on_random_shapes(**case):
     assert worst_error(**case) < REQUIRED
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_states_are_reset_inside_windows(masked):
+    assert worst_error(2, 19, 17, 3, 8, 2, masked=masked, shared=False, seed=5, resets=True) < REQUIRED
 
 
 def test_weights_too_large_for_the_chip_are_streamed():

@@ -162,3 +162,20 @@ def test_nu_moves_at_a_pace_of_its_own_and_nothing_else_does():
     torch.testing.assert_close(ten_times[:, nu], 10 * moved[:, nu], rtol=1e-3, atol=1e-6)
     moved[:, nu] = ten_times[:, nu] = 0
     torch.testing.assert_close(moved, ten_times)
+
+
+def test_short_segments_share_windows_and_are_scored_as_if_alone():
+    """A reset inside a window is a drive's start: the packed windows' score is that of each segment run by itself."""
+    data = arrays(np.random.default_rng(1), lengths=(7, 12, 20, 5, 9, 15, 11, 6, 13))
+    start = data.start.copy()
+    data = replace(data, trip=np.repeat([0, 1, 2], [44, 35, 19]))  # trips of 4, 3 and 2 segments
+    settings = replace(SETTINGS, window=64)
+    packed = Trainer(ARCH, data, members(ARCH, held_out=(1,)), settings)
+    assert packed.held_windows is not None
+    assert int((packed.held_windows[2] > 0).sum()) == 3, "one window a member"
+    each = replace(data, trip=np.cumsum(start) - 1)  # every segment a trip: nothing is shared
+    alone = Trainer(ARCH, each, members(ARCH, train=(0, 1, 2, 3, 7, 8), held_out=(4, 5, 6)), settings)
+    torch.testing.assert_close(packed.held_out_scores(), alone.held_out_scores())
+    assert packed.rows.carry is not None
+    assert alone.rows.carry is None
+    assert torch.isfinite(run(packed)).all()

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evband.training.windows import cut, epoch_batches, epoch_shape, find_segments, most_windows
+from evband.training.windows import cut, epoch_batches, epoch_shape, find_segments, most_windows, share_windows
 
 lengths_of_segments = st.lists(st.integers(1, 400), min_size=1, max_size=8)
 
@@ -39,6 +39,27 @@ def test_no_burn_in_where_a_drive_begins_and_a_full_one_elsewhere():
     at_start = np.isin(windows.start, segments.begin) & (windows.first == 0)
     assert at_start.sum() == 3
     assert set(windows.first[~at_start].tolist()) == {32}
+
+
+def in_one_trip(*lengths):
+    """Segments of one trip, and a long one of another."""
+    start = np.zeros(sum(lengths) + 300, bool)
+    start[np.cumsum([0, *lengths])] = True
+    return find_segments(start, np.repeat([0, 1], [sum(lengths), 300]))
+
+
+def test_short_segments_of_a_trip_share_windows_and_trips_do_not():
+    shared = share_windows(in_one_trip(*[20] * 30), 128, 32)
+    assert shared.begin.tolist() == [0, 600]
+    assert shared.length.tolist() == [600, 300]
+    assert shared.trip.tolist() == [0, 1]
+    few = most_windows(shared, 128, 32)
+    assert few <= 0.4 * most_windows(in_one_trip(*[20] * 30), 128, 32), "cost must grow with rows, not with gaps"
+
+
+def test_segments_as_long_as_a_window_or_few_short_ones_stay_as_they_are():
+    for segments in (in_one_trip(128, 200, 500), in_one_trip(40, *[1200] * 5)):
+        assert share_windows(segments, 128, 32) is segments
 
 
 def test_windows_fall_elsewhere_in_each_epoch():

@@ -236,7 +236,7 @@ def _teach(
         windows = cut(lesson.segments, settings.window, settings.burn_in, rng)
         for k, chosen in enumerate(epoch_batches(windows, steps, settings.batch, rng).transpose(1, 0, 2)):
             batch = objective.Batch(*(torch.from_numpy(part).unsqueeze(0) for part in chosen))
-            x, r, mean, target, index = objective.gather(rows, batch, settings.window)
+            x, r, mean, target, index, _ = objective.gather(rows, batch, settings.window)
             out, _ = forward(arch, theta, x, r)
             assert out.scale is not None
             location, spread = (out.mu[1] + out.mu[0]) / 2, (out.mu[1] - out.mu[0]) / 2

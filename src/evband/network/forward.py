@@ -23,10 +23,11 @@ def forward(
     state: State | None = None,
     masks: Masks | None = None,
     backend: str = "auto",
+    carry: Tensor | None = None,  # [members, time, batch]: 0 where the state is reset before a step, else 1
 ) -> tuple[Output, State]:
     """Location and scale (or quantiles) at every step, and the state to carry on from."""
     weights = arch.unpack(theta)
-    h, state = ensemble_lstm(x, arch.lstm_layers(weights), state, masks, backend)
+    h, state = ensemble_lstm(x, arch.lstm_layers(weights), state, masks, backend, carry)
     return apply_head(arch, weights, h, r), state
 
 

@@ -52,8 +52,9 @@ def ensemble_lstm(
     state: State | None = None,  # zeros by default
     masks: Masks | None = None,
     backend: str = "auto",  # auto | reference | cpu | cuda
+    carry: Tensor | None = None,  # [members, time, batch]: 0 where the state is reset before a step, else 1
 ) -> tuple[Tensor, State]:  # ([members, time, batch, hidden], final state)
     """Run all members over all windows; differentiable in x, the weights and the initial state."""
     from evband.network.kernels import choose
 
-    return choose(backend, x, layers)(x, layers, state, masks)
+    return choose(backend, x, layers)(x, layers, state, masks, carry)

@@ -21,7 +21,7 @@ from evband.network.threads import cores_for_kernels
 from evband.settings import Settings
 from evband.training.objective import Batch, Rows, Terms, data_loss, objective
 from evband.training.schedule import learning_rate
-from evband.training.windows import cut, epoch_batches, epoch_shape, find_segments
+from evband.training.windows import cut, epoch_batches, epoch_shape, find_segments, share_windows
 
 CHECKS = 25  # of the held-out trips during a run
 
@@ -95,17 +95,20 @@ class Trainer:
         self.arch, self.settings, self.members, self.device = arch, settings, members, torch.device(device)
         self.checks = CHECKS
         known = np.isfinite(data.y)
+        segments = find_segments(data.start, data.trip)
+        stretches = share_windows(segments, settings.window, settings.burn_in)
+        shared = len(stretches.begin) < len(segments.begin)
         self.rows = Rows(
             torch.from_numpy(np.ascontiguousarray(data.x)).to(self.device),
             torch.from_numpy(np.ascontiguousarray(data.r)).to(self.device),
             torch.from_numpy(np.where(known, data.y, 0.0).astype(np.float32)).to(self.device),
             torch.from_numpy(known).to(self.device),
             torch.from_numpy(data.trip).to(self.device),
+            torch.from_numpy((~data.start).astype(np.float32)).to(self.device) if shared else None,
         )
-        segments = find_segments(data.start, data.trip)
-        self.train_segments = [segments.of_trips(m.train) for m in members]
-        self.held_segments = [segments.of_trips(m.held_out) for m in members]
-        suited = [segments.of_trips(trips) for trips in choices] if choices else self.train_segments
+        self.train_segments = [stretches.of_trips(m.train) for m in members]
+        self.held_segments = [stretches.of_trips(m.held_out) for m in members]
+        suited = [stretches.of_trips(trips) for trips in choices] if choices else self.train_segments
         self.window, self.steps, self.batch = epoch_shape(suited, settings.window, settings.burn_in, settings.batch)
         self.variance = torch.stack([m.prior.variance for m in members]).to(self.device)
         self.anchor = self._draw(ANCHOR)

@@ -34,6 +34,9 @@ class Rows:
     y: Tensor  # [rows], standardised; 0 where unknown
     known: Tensor  # [rows] bool
     trip: Tensor  # [rows] int64
+    carry: Tensor | None = (
+        None  # [rows] float: 0 where the state is reset before the row; None where no window holds such
+    )
 
 
 @dataclass(frozen=True)
@@ -55,8 +58,8 @@ class Terms:
     trip_effect: Tensor | None = None
 
 
-def gather(rows: Rows, batch: Batch, window: int) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """Inputs, road-load features, targets, target mask and row numbers, each ``[members, time, batch, ...]``."""
+def gather(rows: Rows, batch: Batch, window: int) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor | None]:
+    """Inputs, road-load features, targets, target mask, row numbers and carry, each ``[members, time, batch, ...]``."""
     t = torch.arange(window, device=rows.y.device).view(1, window, 1)
     index = (batch.start.unsqueeze(1) + t).clamp_(max=len(rows.y) - 1)
     flat = index.flatten()  # rows copied whole: a third of the time that indexing with three axes takes
@@ -65,7 +68,7 @@ def gather(rows: Rows, batch: Batch, window: int) -> tuple[Tensor, Tensor, Tenso
         return values.index_select(0, flat).view(*index.shape, *values.shape[1:])
 
     target = (t >= batch.first.unsqueeze(1)) & (t < batch.stop.unsqueeze(1)) & at(rows.known)
-    return at(rows.x), at(rows.r), at(rows.y), target, index
+    return at(rows.x), at(rows.r), at(rows.y), target, index, None if rows.carry is None else at(rows.carry)
 
 
 def data_loss(
@@ -79,8 +82,8 @@ def data_loss(
     backend: str = "auto",
 ) -> tuple[Tensor, Tensor]:
     """Sum of (weighted) nll over targets and their number: [members] each. Without ``terms``: unweighted."""
-    x, r, y, target, index = gather(rows, batch, window)
-    out, _ = forward(arch, theta, x, r, masks=masks, backend=backend)
+    x, r, y, target, index, carry = gather(rows, batch, window)
+    out, _ = forward(arch, theta, x, r, masks=masks, backend=backend, carry=carry)
     count = target.sum((1, 2))
     if terms is None:
         return torch.where(target, negative_log_likelihood(arch, out, y), 0.0).sum((1, 2)), count

@@ -2,6 +2,9 @@
 
 A window that begins where a segment begins has no burn-in, since the zero state is what a drive begins with.
 The first window of a segment is cut at a random length, so that windows fall elsewhere in each epoch and member.
+
+Short segments of one trip share windows, the state being reset inside: a window each would be mostly padding, so that a
+log cut up by gaps would cost several times its rows. What a window's rows have in common stays their trip's.
 """
 
 from __future__ import annotations
@@ -13,10 +16,12 @@ from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
 
+WORTH_SHARING = 0.9  # of the windows, at most, that must be left for segments to share them
+
 
 @dataclass(frozen=True)
 class Segments:
-    """Stretches of rows in which the state is carried: begin row and length of each, and its trip."""
+    """Stretches of rows that windows are cut from: begin row and length of each, and its trip."""
 
     begin: Ints
     length: Ints
@@ -43,6 +48,21 @@ def find_segments(start: NDArray[np.bool_], trip: NDArray[np.integer]) -> Segmen
     """From the rows where the state is reset, and each row's trip."""
     begin = np.flatnonzero(start).astype(np.int64)
     return Segments(begin, np.diff(np.append(begin, len(start))), trip[begin].astype(np.int64))
+
+
+def share_windows(segments: Segments, window: int, burn_in: int) -> Segments:
+    """Neighbours in a trip as one stretch where either is shorter than a window; the state is reset inside it.
+
+    As they are, where that saves few windows: a kernel that resets inside takes a little longer.
+    """
+    short = segments.length < window
+    follows = (segments.trip[1:] == segments.trip[:-1]) & (
+        segments.begin[1:] == (segments.begin + segments.length)[:-1]
+    )
+    first = np.flatnonzero(np.append(True, ~(follows & (short[1:] | short[:-1]))))
+    shared = Segments(segments.begin[first], np.add.reduceat(segments.length, first), segments.trip[first])
+    fewer = most_windows(shared, window, burn_in) < WORTH_SHARING * most_windows(segments, window, burn_in)
+    return shared if fewer else segments
 
 
 def cut(segments: Segments, window: int, burn_in: int, rng: np.random.Generator | None = None) -> Windows:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from evband.network.lstm import LayerWeights, Masks, State
 
-    Kernel = Callable[[Tensor, list[LayerWeights], State | None, Masks | None], tuple[Tensor, State]]
+    Kernel = Callable[[Tensor, list[LayerWeights], State | None, Masks | None, Tensor | None], tuple[Tensor, State]]
 
 
 def choose(backend: str, x: Tensor, layers: list[LayerWeights]) -> Kernel:

@@ -27,6 +27,7 @@ class Sizes(NamedTuple):
     hidden: int
     layers: int
     masked: int
+    resets: int  # whether the state is reset inside windows
     inputs: int  # features, to whole blocks of rows
     wide: int  # features, to whole vectors; 0 when nobody asks for x's gradient
     units: int  # hidden, to whole vectors
@@ -181,6 +182,21 @@ def mask_steps(s, tile, steps, source, source0, mask, out, out0):
             at = (t * tile.rows + b) * s.units
             keep = mask[tile.first + min(b, tile.windows - 1)]
             _copy(source[source0 + at : source0 + at + s.units], out[out0 + at : out0 + at + s.units], True, keep)
+
+
+@compiled
+def resets_at(tile, carry):
+    """Whether the state of any of the tile's windows is reset before this step, of carry [batch]."""
+    return carry[tile.first : tile.first + tile.windows].min() == 0.0
+
+
+@compiled
+def clear_resets(s, tile, carry, out, out0):
+    """out[rows, units] = 0 where a window's state is reset before this step, of carry [batch]."""
+    for b in range(tile.windows):
+        if carry[tile.first + b] == 0.0:
+            at = out0 + b * s.units
+            out[at : at + s.units] = 0.0
 
 
 @compiled

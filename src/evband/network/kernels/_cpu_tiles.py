@@ -11,6 +11,7 @@ from evband.network.kernels._cpu_layout import (
     Sizes,
     Tile,
     backward_weights_at,
+    clear_resets,
     compiled,
     forward_weights_at,
     inputs_of,
@@ -18,6 +19,7 @@ from evband.network.kernels._cpu_layout import (
     load_state,
     load_windows,
     mask_steps,
+    resets_at,
     save_input_gradient,
     save_outputs,
     save_state,
@@ -41,7 +43,7 @@ GATHERED = 4  # steps whose gates' gradients are gathered before they meet the w
 
 
 @compiled
-def forward_tile(sizes, place, chunk, gate_step, x, w, h0, c0, x_mask, mask, gates, cells, hs, scratch, y, h_end, c_end):
+def forward_tile(sizes, place, chunk, gate_step, x, w, h0, c0, x_mask, mask, carry, gates, cells, hs, scratch, y, h_end, c_end):
     """All layers over all steps, ``chunk`` steps at a time.
 
     gates [layers, chunk, rows, gates], cells and hs [layers, 1 + chunk, rows, units] are what backward needs when
@@ -52,6 +54,7 @@ def forward_tile(sizes, place, chunk, gate_step, x, w, h0, c0, x_mask, mask, gat
     length = (1 + chunk) * area
     masked_in = chunk * tile.rows * s.inputs
     masked_past = masked_in + chunk * area
+    cleared = masked_past + area
     for begin in range(0, s.steps, chunk):
         steps = min(chunk, s.steps - begin)
         load_windows(s, tile, begin, steps, x, x_mask, scratch, 0)
@@ -68,12 +71,22 @@ def forward_tile(sizes, place, chunk, gate_step, x, w, h0, c0, x_mask, mask, gat
                 mask_steps(s, tile, steps, hs, source0, mask[s.layers + layer - 1], scratch, masked_in)
                 source, source0 = scratch, masked_in
             for t in range(steps):
-                past, past0 = hs, own + t * area
+                past, past0, c_past, c_past0 = hs, own + t * area, cells, own + t * area
+                reset = s.resets > 0 and resets_at(tile, carry[begin + t])
                 if s.masked:
                     mask_steps(s, tile, 1, hs, past0, mask[layer], scratch, masked_past)
+                elif reset:
+                    scratch[masked_past : masked_past + area] = hs[past0 : past0 + area]
+                if reset:
+                    scratch[cleared : cleared + area] = cells[c_past0 : c_past0 + area]
+                    clear_resets(s, tile, carry[begin + t], scratch, masked_past)
+                    clear_resets(s, tile, carry[begin + t], scratch, cleared)
+                    c_past, c_past0 = scratch, cleared
+                if s.masked or reset:
                     past, past0 = scratch, masked_past
                 _step(s, tile.rows, w, forward_weights_at(s, layer), source, source0 + t * tile.rows * inputs, inputs,
-                      past, past0, gates, (layer * chunk + t) * gate_step, cells, hs, own + t * area, gate_step > 0)
+                      past, past0, c_past, c_past0, gates, (layer * chunk + t) * gate_step,
+                      cells, hs, own + (t + 1) * area, gate_step > 0)
         save_outputs(s, tile, begin, steps, hs, (s.layers - 1) * length + area, mask, y)
     for layer in range(s.layers):
         last = layer * length + ((s.steps - 1) % chunk + 1) * area
@@ -82,39 +95,40 @@ def forward_tile(sizes, place, chunk, gate_step, x, w, h0, c0, x_mask, mask, gat
 
 
 @compiled
-def _step(s, rows, w, w0, x, x0, inputs, past, past0, gates, gates0, cells, hs, own, kept):
+def _step(s, rows, w, w0, x, x0, inputs, past, past0, c_past, c_past0, gates, gates0, cells, hs, own, kept):
     """One layer, one step: vectors of units outside, so that their weights stay in the first-level cache over the rows."""
-    area, panel = rows * s.units, (1 + inputs + s.units) * 4 * LANES
+    panel = (1 + inputs + s.units) * 4 * LANES
     whole = rows // ROWS * ROWS
     for v in range(s.units // LANES):
         for r in range(0, whole, ROWS):
-            at = own + r * s.units + v * LANES
+            at = r * s.units + v * LANES
             if kept:
                 cell_kept(w, w0 + v * panel, x, x0 + r * inputs, inputs, past, past0 + r * s.units, s.units,
-                          gates, gates0 + r * s.gates + v * 4 * LANES, cells, at, cells, at + area, hs, at + area)
+                          gates, gates0 + r * s.gates + v * 4 * LANES, c_past, c_past0 + at, cells, own + at, hs, own + at)
             else:
                 cell(w, w0 + v * panel, x, x0 + r * inputs, inputs, past, past0 + r * s.units, s.units,
-                     gates, gates0 + r * s.gates + v * 4 * LANES, cells, at, cells, at + area, hs, at + area)
+                     gates, gates0 + r * s.gates + v * 4 * LANES, c_past, c_past0 + at, cells, own + at, hs, own + at)
         for r in range(whole, rows):
-            at = own + r * s.units + v * LANES
+            at = r * s.units + v * LANES
             cell_one(w, w0 + v * panel, x, x0 + r * inputs, inputs, past, past0 + r * s.units, s.units,
-                     gates, gates0 + r * s.gates + v * 4 * LANES, cells, at, cells, at + area, hs, at + area)
+                     gates, gates0 + r * s.gates + v * 4 * LANES, c_past, c_past0 + at, cells, own + at, hs, own + at)
 
 
 @compiled
 def backward_scratch(s, rows):
-    """Where the parts of backward's working memory begin: gates', h's and c's gradients, bias sums, inputs, past h; and its end."""
+    """Where the parts of backward's working memory begin: gates', h's and c's gradients, bias sums, inputs, past h, past c; and its end."""
     d_gates = s.steps * rows * max(s.units, s.wide)  # before it: the gradient from above
     d_h = d_gates + GATHERED * rows * s.gates
     d_c = d_h + rows * s.units
     sums = d_c + rows * s.units
     source = sums + s.gates
     past = source + s.steps * rows * max(s.inputs, s.units)
-    return d_gates, d_h, d_c, sums, source, past, past + s.steps * rows * s.units
+    c_past = past + s.steps * rows * s.units
+    return d_gates, d_h, d_c, sums, source, past, c_past, c_past + rows * s.units
 
 
 @compiled
-def backward_tile(sizes, place, x, w, x_mask, mask, gates, cells, hs, scratch, dy, dh_end, dc_end, dw, dx, dh0, dc0):
+def backward_tile(sizes, place, x, w, x_mask, mask, carry, gates, cells, hs, scratch, dy, dh_end, dc_end, dw, dx, dh0, dc0):
     """Gradients of one tile from what ``forward_tile`` kept: dw is the tile's share, packed [1 + inputs + units, gates] a layer.
 
     Layers from the top, steps from the end. The gradient that reaches a layer's h from above lies at the start of
@@ -122,7 +136,7 @@ def backward_tile(sizes, place, x, w, x_mask, mask, gates, cells, hs, scratch, d
     """
     s, tile = Sizes(*sizes), Tile(*place)
     area, length = tile.rows * s.units, (1 + s.steps) * tile.rows * s.units
-    _, d_h, d_c, _, source_at, past_at, _ = backward_scratch(s, tile.rows)
+    _, d_h, d_c, _, source_at, past_at, _, _ = backward_scratch(s, tile.rows)
     dw[:] = 0.0
     load_output_gradient(s, tile, dy, mask, scratch, 0)
     for layer in range(s.layers - 1, -1, -1):
@@ -138,10 +152,16 @@ def backward_tile(sizes, place, x, w, x_mask, mask, gates, cells, hs, scratch, d
             source, source0 = scratch, source_at
         if s.masked:
             mask_steps(s, tile, s.steps, hs, own, mask[layer], scratch, past_at)
+        elif s.resets:
+            scratch[past_at : past_at + s.steps * area] = hs[own : own + s.steps * area]
+        if s.resets:
+            for t in range(s.steps):
+                clear_resets(s, tile, carry[t], scratch, past_at + t * area)
+        if s.masked or s.resets:
             past, past0 = scratch, past_at
         for end in range(s.steps, 0, -GATHERED):
             begin = max(0, end - GATHERED)
-            _steps_back(s, tile, layer, begin, end, w, mask, gates, cells, own, scratch,
+            _steps_back(s, tile, layer, begin, end, w, mask, carry, gates, cells, own, scratch,
                         dw[forward_weights_at(s, layer) :], source, source0, past, past0)
         save_state(s, tile, scratch, d_h, dh0[layer])
         save_state(s, tile, scratch, d_c, dc0[layer])
@@ -150,17 +170,23 @@ def backward_tile(sizes, place, x, w, x_mask, mask, gates, cells, hs, scratch, d
 
 
 @compiled
-def _steps_back(s, tile, layer, begin, end, w, mask, gates, cells, own, scratch, dw, source, source0, past, past0):
+def _steps_back(s, tile, layer, begin, end, w, mask, carry, gates, cells, own, scratch, dw, source, source0, past, past0):
     """One layer from step ``end`` back to ``begin``; dw [1 + inputs + units, gates] takes the products of all of them at once."""
     rows, area, inputs = tile.rows, tile.rows * s.units, inputs_of(s, layer)
-    d_gates, d_h, d_c, sums = backward_scratch(s, rows)[:4]
+    d_gates, d_h, d_c, sums, _, _, cleared, _ = backward_scratch(s, rows)
     across = s.wide if layer == 0 else s.units
     w0 = backward_weights_at(s, layer)
     scratch[sums : sums + s.gates] = 0.0
     for t in range(end - 1, begin - 1, -1):
         here, gates0 = d_gates + (t - begin) * rows * s.gates, (layer * s.steps + t) * rows * s.gates
         above = t * (rows * max(s.wide, s.units) if layer == 0 else area)
-        _step_gradient(s, rows, gates, gates0, cells, own + t * area, scratch, t * area, d_h, d_c, sums, here)
+        c_past, c_past0 = cells, own + t * area
+        reset = s.resets > 0 and resets_at(tile, carry[t])
+        if reset:
+            scratch[cleared : cleared + area] = cells[c_past0 : c_past0 + area]
+            clear_resets(s, tile, carry[t], scratch, cleared)
+            c_past, c_past0 = scratch, cleared
+        _step_gradient(s, rows, gates, gates0, c_past, c_past0, cells, own + (t + 1) * area, scratch, t * area, d_h, d_c, sums, here)
         _multiply(scratch, d_h, s.units, rows, scratch, here, s.gates, w, w0,
                   gates, gates0 - rows * s.gates, rows * s.gates, cells, own + (t - 1) * area, area)
         if across > 0:
@@ -170,6 +196,9 @@ def _steps_back(s, tile, layer, begin, end, w, mask, gates, cells, own, scratch,
             mask_steps(s, tile, 1, scratch, d_h, mask[layer], scratch, d_h)
             if layer > 0:
                 mask_steps(s, tile, 1, scratch, above, mask[s.layers + layer - 1], scratch, above)
+        if reset:
+            clear_resets(s, tile, carry[t], scratch, d_h)
+            clear_resets(s, tile, carry[t], scratch, d_c)
     for k in range(s.gates):
         dw[k] += scratch[sums + k]
     terms = (end - begin) * rows
@@ -178,12 +207,11 @@ def _steps_back(s, tile, layer, begin, end, w, mask, gates, cells, own, scratch,
 
 
 @compiled
-def _step_gradient(s, rows, gates, gates0, cells, past, scratch, above, d_h, d_c, sums, d_gates):
-    area = rows * s.units
+def _step_gradient(s, rows, gates, gates0, c_past, c_past0, cells, own, scratch, above, d_h, d_c, sums, d_gates):
     for v in range(s.units // LANES):
         for r in range(rows):
             at, gate = r * s.units + v * LANES, r * s.gates + v * 4 * LANES
-            cell_gradient(gates, gates0 + gate, cells, past + at, cells, past + area + at, scratch, above + at,
+            cell_gradient(gates, gates0 + gate, c_past, c_past0 + at, cells, own + at, scratch, above + at,
                           scratch, d_h + at, scratch, d_c + at, scratch, sums + v * 4 * LANES, scratch, d_gates + gate)
 
 

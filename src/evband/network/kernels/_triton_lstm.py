@@ -7,7 +7,8 @@ memory (``[..., HIDDEN, 4]``: one access moves them all) and loads are left to t
 The gradients of inputs and weights are plain products over all rows, kept apart so that the recurrence stays small.
 
 Hidden units and inputs are padded to powers of two (``HP``, ``FP``) by masked loads: a padded unit has zero weights and
-zero state, so it adds nothing. Sequences have a slot 0 for the initial state: h of step t is at slot t + 1.
+zero state, so it adds nothing. Sequences have a slot 0 for the initial state: h of step t is at slot t + 1. Where
+``RESETS``, the state is multiplied by ``carry`` (0 or 1) before each step; what is stored is the state before that.
 """
 # mypy: ignore-errors
 
@@ -40,6 +41,7 @@ def forward(
     c0,
     in_mask,  # [members, batch, INPUTS]
     rec_mask,  # [members, batch, HIDDEN]
+    carry,  # where RESETS: [members, time, batch]
     hs,  # out: [members, time + 1, batch, HIDDEN]
     cs,  # out where SAVE: the same shape
     gates,  # out where SAVE: activated gates [members, time, batch, HIDDEN, 4]
@@ -60,6 +62,7 @@ def forward(
     FUSED: tl.constexpr,
     RESIDENT: tl.constexpr,
     MASKED: tl.constexpr,
+    RESETS: tl.constexpr,
     SAVE: tl.constexpr,
     EXACT: tl.constexpr,
 ):
@@ -79,6 +82,8 @@ def forward(
     gates += member * time * step * 4
     x += member * x_member
     w_hh += member * w_hh_member
+    if RESETS:
+        carry += member * time * batch
 
     h = tl.load(h0 + state + at, mask=own, other=0.0)
     c = tl.load(c0 + state + at, mask=own, other=0.0)
@@ -128,6 +133,11 @@ def forward(
             zg = tl.load(row + 2 * HIDDEN, mask=own, other=0.0)
             zo = tl.load(row + 3 * HIDDEN, mask=own, other=0.0)
             x += 4 * step
+        if RESETS:
+            carried = tl.load(carry + b, mask=b < batch, other=0.0)
+            carry += batch
+            h = h * carried
+            c = c * carried
         past = h
         if MASKED:
             past = h * keep
@@ -165,6 +175,7 @@ def backward(
     cs,  # [members, time + 1, batch, HIDDEN]
     w_hh,  # [members, 4 HIDDEN, HIDDEN]
     rec_mask,  # [members, batch, HIDDEN]
+    carry,  # where RESETS: [members, time, batch]
     dh_last,  # [members, batch, HIDDEN]
     dc_last,
     dz,  # out: gradient before the activations [members, time, batch, HIDDEN, 4]
@@ -181,6 +192,7 @@ def backward(
     TILE: tl.constexpr,
     RESIDENT: tl.constexpr,
     MASKED: tl.constexpr,
+    RESETS: tl.constexpr,
     EXACT: tl.constexpr,
 ):
     member = tl.program_id(1).to(tl.int64)
@@ -200,6 +212,8 @@ def backward(
     dz += last * step * 4
     dy += member * dy_member + (last - member * time) * step
     w_hh += member * w_hh_member
+    if RESETS:
+        carry += last * batch
 
     dh = tl.load(dh_last + state + at, mask=own, other=0.0)
     dc = tl.load(dc_last + state + at, mask=own, other=0.0)
@@ -222,6 +236,10 @@ def backward(
         gates -= 4 * step
         cs -= step
         dy -= step
+        if RESETS:
+            carried = tl.load(carry + b, mask=b < batch, other=0.0)
+            carry -= batch
+            c_past = c_past * carried
         dc += dh * o * (1.0 - tc * tc)
         di = dc * g * i * (1.0 - i)
         df = dc * c_past * f * (1.0 - f)
@@ -239,6 +257,9 @@ def backward(
             dh = dot(do, _gate(w_hh, 3, ku, u, 1, HIDDEN, HIDDEN), dh, EXACT)
         if MASKED:
             dh = dh * keep
+        if RESETS:
+            dh = dh * carried
+            dc = dc * carried
         tl.store(dz + at4, tl.reshape(tl.join(tl.join(di, dg), tl.join(df, do)), (TILE, 4 * HP)), mask=own4)
         dz -= 4 * step
     tl.store(dh0 + state + at, dh, mask=own)

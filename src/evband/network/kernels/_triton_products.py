@@ -74,6 +74,7 @@ def weight_gradient(
     hs,  # [members, time + 1, batch, HIDDEN]
     in_mask,  # [members, batch, INPUTS]
     rec_mask,  # [members, batch, HIDDEN]
+    carry,  # where RESETS: [members, time, batch]
     out,  # [members, parts, 4 HIDDEN INPUTS + 4 HIDDEN HIDDEN + 4 HIDDEN]: of w_ih, w_hh and bias
     fed_member,  # members' stride in fed
     parts,
@@ -88,6 +89,7 @@ def weight_gradient(
     BLOCK: tl.constexpr,
     STEP: tl.constexpr,
     MASKED: tl.constexpr,
+    RESETS: tl.constexpr,
     EXACT: tl.constexpr,
 ):
     """dz' [fed, h, 1], summed over rows. Parts are added outside, in a fixed order: equal runs, equal bits."""
@@ -99,6 +101,8 @@ def weight_gradient(
     dz += member * time * batch * 4 * HIDDEN
     fed += member * fed_member
     hs += member * (time + 1) * batch * HIDDEN
+    if RESETS:
+        carry += member * time * batch
     dw_ih = tl.zeros((BLOCK, FP), tl.float32)
     dw_hh = tl.zeros((BLOCK, HP), tl.float32)
     db = tl.zeros((STEP, BLOCK), tl.float32)
@@ -112,6 +116,8 @@ def weight_gradient(
             window = member * batch + r % batch
             x *= tl.load(in_mask + window * INPUTS + k, mask=(r < end) & (k < INPUTS), other=0.0)
             h *= tl.load(rec_mask + window * HIDDEN + u, mask=(r < end) & (u < HIDDEN), other=0.0)
+        if RESETS:
+            h *= tl.load(carry + r, mask=r < end, other=0.0)
         d_t = tl.trans(d)
         # Matrix units cut the bits a sum cannot hold, they do not round: long sums are kept outside them.
         dw_ih += dot(d_t, x, tl.zeros((BLOCK, FP), tl.float32), EXACT)

@@ -45,7 +45,15 @@ def run(x: Floats, layers: list[LayerWeights], state: State | None, masks: Masks
 class Plan:
     """The shapes of one call, and the passes over its tiles."""
 
-    def __init__(self, x: Floats, weights: Sequence[Floats], masks: Masks | None, keep: bool, x_gradient: bool) -> None:
+    def __init__(
+        self,
+        x: Floats,
+        weights: Sequence[Floats],
+        masks: Masks | None,
+        keep: bool,
+        x_gradient: bool,
+        carry: Floats | None = None,  # [members, steps, batch]: 0 where the state is reset before a step, else 1
+    ) -> None:
         shared, steps, batch, features = x.shape
         self.members, _, hidden = weights[1].shape
         self.sizes = s = layout.Sizes(
@@ -55,6 +63,7 @@ class Plan:
             hidden=hidden,
             layers=len(weights) // 3,
             masked=int(masks is not None),
+            resets=int(carry is not None),
             inputs=_up(features, ROWS),
             wide=_up(features, LANES) if x_gradient else 0,
             units=_up(hidden, LANES),
@@ -69,6 +78,8 @@ class Plan:
             for count in [min(TILE, batch - first)]
         ]
         self.x_mask, self.mask = self._masks(masks)
+        none = np.zeros((self.members, 1, 1), np.float32)
+        self.carry = none if carry is None else np.ascontiguousarray(carry)
         self.packed = layout.forward_weights_at.py_func(s, s.layers)
         self.packed_back = layout.backward_weights_at.py_func(s, s.layers)
 
@@ -110,8 +121,8 @@ class Plan:
             kept = memory.kept(k) if self.keep else _steps_only(scratch, area, s.layers * (1 + chunk) * area)
             tiles.forward_tile(
                 tuple(s), tuple(tile), chunk, 4 * area if self.keep else 0, xs[self.x_of(tile.member)], memory.weights[tile.member],
-                h, c, self.x_mask[tile.member], self.mask[tile.member], *kept,
-                scratch("work", chunk * tile.rows * (s.inputs + s.units) + area), y[tile.member], h_last, c_last,
+                h, c, self.x_mask[tile.member], self.mask[tile.member], self.carry[tile.member], *kept,
+                scratch("work", chunk * tile.rows * (s.inputs + s.units) + 2 * area), y[tile.member], h_last, c_last,
             )  # fmt: skip
 
         in_threads(len(self.tiles), run_tile)
@@ -131,7 +142,7 @@ class Plan:
             tile = self.tiles[k]
             tiles.backward_tile(
                 tuple(s), tuple(tile), xs[self.x_of(tile.member)], memory.weights_back[tile.member],
-                self.x_mask[tile.member], self.mask[tile.member], *memory.kept(k),
+                self.x_mask[tile.member], self.mask[tile.member], self.carry[tile.member], *memory.kept(k),
                 scratch("work", tiles.backward_scratch.py_func(s, tile.rows)[-1]), d_y[tile.member], d_h, d_c,
                 memory.gradient[k], d_x[tile.member] if s.wide else unwanted, d_h0, d_c0,
             )  # fmt: skip

@@ -28,25 +28,28 @@ ROWS = 64  # of a program of the input gradient
 PARTS = 8  # row ranges of a weight gradient, at least
 
 
-def run(x: Tensor, layers: list[LayerWeights], state: State | None, masks: Masks | None) -> tuple[Tensor, State]:
+def run(
+    x: Tensor, layers: list[LayerWeights], state: State | None, masks: Masks | None, carry: Tensor | None = None
+) -> tuple[Tensor, State]:
     """Same contract as ``reference.run``, float32."""
     state = state or zero_state(x, layers)
     members = layers[0].w_hh.shape[0]
     each = x.expand(members, -1, -1, -1)  # its backward sums over members
     dropout = () if masks is None else (*masks.inputs, *masks.recurrent)
     weights = [w for layer in layers for w in (layer.w_ih, layer.w_hh, layer.bias)]
-    y, h, c = _Stack.apply(each, state.h, state.c, len(layers), *dropout, *weights)  # type: ignore[no-untyped-call]
+    carry = None if carry is None else carry.expand(members, -1, -1).contiguous()
+    y, h, c = _Stack.apply(each, state.h, state.c, carry, len(layers), *dropout, *weights)  # type: ignore[no-untyped-call]
     if masks is not None:
         y = y * masks.output.unsqueeze(1)
     return y, State(h, c)
 
 
 class _Stack(torch.autograd.Function):
-    """(x, h0, c0, depth, [input masks, recurrent masks], weights) -> (y, h, c)."""
+    """(x, h0, c0, carry, depth, [input masks, recurrent masks], weights) -> (y, h, c)."""
 
     @staticmethod
     def forward(
-        ctx: Any, x: Tensor, h0: Tensor, c0: Tensor, depth: int, *rest: Tensor
+        ctx: Any, x: Tensor, h0: Tensor, c0: Tensor, carry: Tensor | None, depth: int, *rest: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
         masks = [m.contiguous() for m in rest[: len(rest) - 3 * depth]]
         weights = [_inner_contiguous(w) for w in rest[len(masks) :]]
@@ -55,7 +58,7 @@ class _Stack(torch.autograd.Function):
         save = any(ctx.needs_input_grad)
         fed, layers = _inner_contiguous(x), []
         for k in range(depth):
-            layers.append(_Layer.new(fed, weights[3 * k : 3 * k + 3], masks[k::depth], save))
+            layers.append(_Layer.new(fed, weights[3 * k : 3 * k + 3], masks[k::depth], carry, save))
             fed = layers[k].hs[:, 1:]
 
         def launch(k: int, chunk: wavefront.Chunk) -> None:
@@ -67,14 +70,14 @@ class _Stack(torch.autograd.Function):
         if save:
             ctx.exact = layers[0].exact
             ctx.depth = depth
-            ctx.save_for_backward(*[t for layer in layers for t in layer.saved()], *masks)
+            ctx.save_for_backward(*[t for layer in layers for t in layer.saved()], carry, *masks)
         return fed, h, c
 
     @staticmethod
     def backward(ctx: Any, dy: Tensor, dh: Tensor, dc: Tensor) -> tuple[Tensor | None, ...]:
         depth, saved = ctx.depth, ctx.saved_tensors
-        masks = saved[7 * depth :]
-        layers = [_Layer(masks[k::depth], ctx.exact, *saved[7 * k : 7 * k + 7]) for k in range(depth)]
+        carry, *masks = saved[7 * depth :]
+        layers = [_Layer(masks[k::depth], carry, ctx.exact, *saved[7 * k : 7 * k + 7]) for k in range(depth)]
         dh, dc = dh.contiguous(), dc.contiguous()
         dh0, dc0 = torch.empty_like(dh), torch.empty_like(dc)
         dzs = [torch.empty_like(layer.gates) for layer in layers]
@@ -94,7 +97,7 @@ class _Stack(torch.autograd.Function):
             list(reversed(range(depth))), chunks, dy.device, launch, lambda k, chunk: sums[k].add(chunk, dzs[k])
         )
         gradients = [g for s in sums for g in s.result]
-        return (dxs[0] if need_dx else None, dh0, dc0, None, *[None] * len(masks), *gradients)
+        return (dxs[0] if need_dx else None, dh0, dc0, None, None, *[None] * len(masks), *gradients)
 
 
 @dataclass(frozen=True)
@@ -102,6 +105,7 @@ class _Layer:
     """One layer of all members: its tensors, and its kernels over a chunk of time."""
 
     masks: list[Tensor]  # on what enters the layer and on its own state, or none
+    carry: Tensor | None  # [members, time, batch]: 0 where the state is reset before a step, else 1
     exact: bool  # to float32
     fed: Tensor  # [members, time, batch, inputs]; members may share it
     w_ih: Tensor
@@ -112,7 +116,7 @@ class _Layer:
     gates: Tensor  # [members, time, batch, 4 hidden], the gates of a unit side by side; likewise
 
     @classmethod
-    def new(cls, fed: Tensor, weights: list[Tensor], masks: list[Tensor], save: bool) -> _Layer:
+    def new(cls, fed: Tensor, weights: list[Tensor], masks: list[Tensor], carry: Tensor | None, save: bool) -> _Layer:
         members, time, batch, _ = fed.shape
         hidden = weights[1].shape[2]
         hs = fed.new_empty(members, time + 1, batch, hidden)
@@ -120,7 +124,7 @@ class _Layer:
         gates = fed.new_empty(members, time, batch, 4 * hidden) if save else hs
         exact = torch.get_float32_matmul_precision() == "highest"
         w_ih, w_hh, bias = weights
-        return cls(masks, exact, fed, w_ih, w_hh, bias, hs, cs, gates)
+        return cls(masks, carry, exact, fed, w_ih, w_hh, bias, hs, cs, gates)
 
     def saved(self) -> tuple[Tensor, ...]:
         return self.fed, self.w_ih, self.w_hh, self.bias, self.hs, self.cs, self.gates
@@ -131,7 +135,7 @@ class _Layer:
         if not self.fused:
             drive = self._project(drive)
         recurrence.forward[self._grid()](
-            *(drive, self.w_ih, self.w_hh, self.bias, h0, c0, *self._kept(h0)),
+            *(drive, self.w_ih, self.w_hh, self.bias, h0, c0, *self._kept(h0), self._carry(first, h0)),
             *(self.hs[:, first:], self.cs[:, first:], self.gates[:, first:], h_last, c_last),
             *(drive.stride(0), self.w_ih.stride(0), self.w_hh.stride(0), self.bias.stride(0)),
             *(self.time, stop - first, self.batch),
@@ -161,7 +165,14 @@ class _Layer:
     ) -> None:
         first, stop = chunk
         recurrence.backward[self._grid()](
-            *(dy[:, first:], self.gates[:, first:], self.cs[:, first:], self.w_hh, self._kept(dh0)[1]),
+            *(
+                dy[:, first:],
+                self.gates[:, first:],
+                self.cs[:, first:],
+                self.w_hh,
+                self._kept(dh0)[1],
+                self._carry(first, dh0),
+            ),
             *(dh_last, dc_last, dz[:, first:], dh0, dc0),
             *(dy.stride(0), self.w_hh.stride(0), 1, self.time, stop - first, self.batch),
             **self._choices("backward"),
@@ -212,6 +223,9 @@ class _Layer:
     def _kept(self, filler: Tensor) -> tuple[Tensor, Tensor]:
         return (self.masks[0], self.masks[1]) if self.masks else (filler, filler)
 
+    def _carry(self, first: int, filler: Tensor) -> Tensor:
+        return filler if self.carry is None else self.carry[:, first:]
+
     def _grid(self) -> tuple[int, int]:
         return (-(-self.batch // TILE), self.w_hh.shape[0])
 
@@ -224,6 +238,7 @@ class _Layer:
             "TILE": TILE,
             "RESIDENT": resident,
             "MASKED": bool(self.masks),
+            "RESETS": self.carry is not None,
             "EXACT": self.exact,
             "num_warps": 4 if self.padded <= 32 else 8,
             "num_stages": STAGES[way] if resident else 1,
@@ -245,7 +260,7 @@ class _WeightSums:
         rows, columns = (stop - first) * layer.batch, 4 * layer.hidden
         block = min(128, _power_of_two(columns))
         products.weight_gradient[(self.each, -(-columns // block), dz.shape[0])](
-            *(dz[:, first:], layer.fed[:, first:], layer.hs[:, first:], *layer._kept(dz)),
+            *(dz[:, first:], layer.fed[:, first:], layer.hs[:, first:], *layer._kept(dz), layer._carry(first, dz)),
             *(self.parts[:, self.chunks.index(chunk) * self.each :], layer.fed.stride(0), self.parts.shape[1]),
             *(layer.time, layer.batch, rows, -(-rows // self.each)),
             HIDDEN=layer.hidden,
@@ -255,6 +270,7 @@ class _WeightSums:
             BLOCK=block,
             STEP=32,
             MASKED=bool(layer.masks),
+            RESETS=layer.carry is not None,
             EXACT=layer.exact,
             num_warps=4 if max(layer.padded, layer.inputs) <= 32 else 8,
             num_stages=3,
