@@ -187,3 +187,9 @@ def test_each_step_of_the_search_is_told_against_the_best_before_it():
     cells = [cell.split()[0] for cell in body[0][1:]]
     assert head[1:] == ["beta 0", "beta 1", "trip effect 0.8", "temperature 1"]
     assert cells == ["-10.0", "+10.0", "+10.0", "-50.0"]
+
+
+def test_contributing_names_files_that_exist():
+    named = re.findall(r"`((?:src|benchmarks|tools|tests|docs)/[\w./]*)`", (ROOT / "CONTRIBUTING.md").read_text())
+    assert len(named) > 20
+    assert [name for name in named if not (ROOT / name).exists()] == []

@@ -14,7 +14,10 @@ def serve(
     host: Annotated[str | None, typer.Option(help="Address to listen on, 127.0.0.1 by default.")] = None,
     port: Annotated[int | None, typer.Option(help="Port to listen on, 8750 by default.")] = None,
 ) -> None:
-    """Live bands, energy and range of cars, from their feeds to a page, an API, MQTT and Home Assistant."""
+    """Live bands, energy and range of cars, from their feeds to a page, an API, MQTT and Home Assistant.
+
+    Example: evband serve --demo --port 8750
+    """
     from evband.errors import require
 
     for package in ("starlette", "uvicorn", "websockets", "orjson"):
