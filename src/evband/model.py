@@ -83,9 +83,12 @@ class PowerModel(Estimator):
         require("torch", "fitting")
         from evband.preparing import prepare
         from evband.training import plan as jobs
+        from evband.trips import Trips
 
         settings = self._resolve()
         device = jobs.resolve_device(self.device)
+        if isinstance(trips, Trips) and not isinstance(self.prior, PowerModel):
+            trips.check_fine_enough()
         trips = self._on_grid(trips, settings)
         features = self._prior_features(trips, settings)
         if self.tune and features is not None:

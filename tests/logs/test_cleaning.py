@@ -52,7 +52,7 @@ def test_glitches_are_counted_and_dropped_or_kept(channel, value):
     assert (finding.channel, finding.count, finding.action) == (channel, 2, "dropped")
     assert value not in cleaned[channel][1]
     assert np.abs(cleaned["power_kw"][1]).max() < 200
-    kept, findings = clean(series, Cleaning(glitches=False))
+    kept, findings = clean(series, Cleaning(glitches=False, spikes=False))
     assert value in kept[channel][1]
     assert findings[0].action == "kept"
 

@@ -62,7 +62,9 @@ def fit(
     model.check()
     if not output.absolute().parent.is_dir():
         raise SettingsError(f"{output}: its directory does not exist; make it first.")
-    _train(model, logs.read(), output, resume)
+    trips = logs.read()
+    logs.warn_of_faults(trips)
+    _train(model, trips, output, resume)
     for line in fit_summary(model):
         print(line)
     print(f"{output}: written")

@@ -26,9 +26,12 @@ class Fault(StrEnum):
     """What cleaning drops, and --keep keeps."""
 
     GLITCHES = "glitches"
+    SPIKES = "spikes"
+    JUMPS = "jumps"
     FILLS = "fills"
     CHARGING = "charging"
     PARKED = "parked"
+    COPIES = "copies"
 
 
 @dataclass(frozen=True)
@@ -72,7 +75,22 @@ class Logs:
             flip_power=self.flip_power,
             skipped=self.skipped if self.skip_bad else None,
         )
-        return _without_copies(trips)
+        for trip in trips:
+            for copy in trip.report.of("copy") if trip.report else ():
+                self.warn(f"{trip.trip_id}: {copy.text}")
+        return trips
+
+    @staticmethod
+    def warn(text: str) -> None:
+        """One warning on standard error."""
+        print(f"evband: warning: {text}", file=sys.stderr, flush=True)
+
+    def warn_of_faults(self, trips: Trips) -> None:
+        """Repeat what `evband inspect` calls wrong: nothing is trained on in silence."""
+        from evband.logs.summary import warnings_of
+
+        for text in warnings_of(trips):
+            self.warn(text)
 
     def list_skipped(self) -> None:
         """Name what --skip-bad left out, on standard error."""
@@ -123,10 +141,7 @@ def _cleaning(keep: list[Fault] | tuple[()], limit: list[str] | tuple[()]) -> An
     from evband.trips.quality import Cleaning
 
     return Cleaning(
-        glitches=Fault.GLITCHES not in keep,
-        fills=Fault.FILLS not in keep,
-        charging=Fault.CHARGING not in keep,
-        parked=Fault.PARKED not in keep,
+        **{fault.value: fault not in keep for fault in Fault},
         limits=dict(_limit(text) for text in limit),
     )
 
@@ -139,17 +154,6 @@ def _aliases(texts: list[str] | tuple[()]) -> dict[str, list[str]]:
         channel, name = _channel_and_rest("--alias", text, "CHANNEL=NAME", VALUES)
         found.setdefault(channel, []).append(name)
     return found
-
-
-def _without_copies(trips: Trips) -> Trips:
-    """A log given twice counts once: its copy would pass for a second, independent trip."""
-    first: dict[str, str] = {}
-    for trip in trips:
-        if trip.fingerprint in first:
-            text = f"{trip.trip_id} is a copy of {first[trip.fingerprint]} and is left out"
-            print(f"evband: warning: {text}", file=sys.stderr)
-        first.setdefault(trip.fingerprint, trip.trip_id)
-    return trips.subset(first.values()) if len(first) < len(trips) else trips
 
 
 def _limit(text: str) -> tuple[str, tuple[float, float]]:

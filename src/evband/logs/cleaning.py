@@ -9,7 +9,9 @@ from numpy.typing import NDArray
 
 from evband.channels import CHANNELS, ELECTRICAL, VALUES
 from evband.logs.fills import straight_line_fills
-from evband.trips.power import rebuild_power
+from evband.logs.spikes import WATCHED, altitude_jumps, spikes
+from evband.logs.suspicion import suspicions, unit_by_range
+from evband.trips.power import gap_of, rebuild_power
 from evband.trips.quality import Action, Cleaning, Finding, Kind
 from evband.trips.readings import Series
 
@@ -17,8 +19,6 @@ Array = NDArray[np.float64]
 AllSeries = dict[str, Series]
 Stretch = tuple[float, float]  # start_s, end_s
 
-# A lone reading further than this from both its neighbours, on the same side, is a spike: no car does that and back.
-SPIKES = {"speed_kmh": 60.0, "battery_voltage_v": 100.0, "battery_current_a": 400.0, "power_kw": 150.0, "soc_pct": 10.0}
 STANDING_KMH = 0.5
 CHARGING_KW = -0.5
 
@@ -27,29 +27,46 @@ def clean(series: Mapping[str, Series], options: Cleaning) -> tuple[AllSeries, l
     """Drop what `options` says, rebuild power where the log has none, and report everything found."""
     found: list[Finding] = []
     kept = {name: series[name] for name in VALUES if name in series and len(series[name][0])}
-    kept = {name: _glitches(name, s, options, found) for name, s in kept.items()}
+    kept = {name: outside_limits(name, s, options, found) for name, s in kept.items()}
     kept = {name: s for name, s in kept.items() if len(s[0])}
+    kept = _spikes(_jumps(kept, options, found), options, found)
     kept = _fills(kept, options, found)
     if "power_kw" not in kept and {"battery_current_a", "battery_voltage_v"} <= kept.keys():
         rebuilt = rebuild_power(kept["battery_current_a"], kept["battery_voltage_v"])
-        kept["power_kw"] = _glitches("power_kw", rebuilt, options, found)
-    _check_sign(kept, found)
+        kept["power_kw"] = outside_limits("power_kw", rebuilt, options, found)
+    found += suspicions({name: s for name, s in kept.items() if len(s[0])}, found)
     kept = {name: s for name, s in _standing(kept, options, found).items() if len(s[0])}
     kept = _stuck(kept, options, found)
     _gaps(kept, options, found)
     return {name: s for name, s in kept.items() if len(s[0])}, found
 
 
-def _glitches(name: str, readings: Series, options: Cleaning, found: list[Finding]) -> Series:
-    """Values that cannot be (outside the channel's limits, not finite) and spikes."""
-    time, value = outside_limits(name, readings, options, found)
-    while name in SPIKES and (spike := _spikes(time, value, SPIKES[name], options.max_gap_s)).any():
-        text = f"{spike.sum()} lone spikes of more than {SPIKES[name]:g} {CHANNELS[name].unit}"
-        found.append(_finding("spike", name, time[spike], options.glitches, text))
-        if not options.glitches:
-            break
-        time, value = time[~spike], value[~spike]  # a double spike shows its second half only now: look again
-    return time, value
+def _jumps(series: AllSeries, options: Cleaning, found: list[Finding]) -> AllSeries:
+    """Altitudes that no road leads to."""
+    if "elevation_m" not in series:
+        return series
+    time, value = series["elevation_m"]
+    bogus = altitude_jumps(series["elevation_m"], series.get("speed_kmh"))
+    if not bogus.any():
+        return series
+    text = f"{bogus.sum()} readings lie off the road before and after them (such as {value[bogus][0]:g} m at {time[bogus][0]:.0f} s)"
+    found.append(_finding("jump", "elevation_m", time[bogus], options.jumps, text))
+    return {**series, "elevation_m": (time[~bogus], value[~bogus])} if options.jumps else series
+
+
+def _spikes(series: AllSeries, options: Cleaning, found: list[Finding]) -> AllSeries:
+    """Lone readings that neither neighbours nor motion explain; speed first, since the others are judged by it."""
+    kept = dict(series)
+    for name in sorted(WATCHED, key=lambda name: name != "speed_kmh"):
+        if name not in kept or not (spike := spikes(name, kept, options.max_gap_s)).any():
+            continue
+        time, value = kept[name]
+        worst = int(np.flatnonzero(spike)[0])
+        text = f"{spike.sum()} lone readings that neither neighbours nor motion explain (such as {value[worst]:g} at {time[worst]:.0f} s)"
+        found.append(_finding("spike", name, time[spike], options.spikes, text))
+        if options.spikes:
+            kept[name] = (time[~spike], value[~spike])
+    return {name: s for name, s in kept.items() if len(s[0])}
 
 
 def outside_limits(name: str, readings: Series, options: Cleaning, found: list[Finding]) -> Series:
@@ -61,18 +78,11 @@ def outside_limits(name: str, readings: Series, options: Cleaning, found: list[F
         worst = value[bad][np.argmax(np.abs(np.nan_to_num(value[bad], posinf=np.inf, neginf=-np.inf)))]
         text = f"{bad.sum()} readings outside {low:g}..{high:g} {CHANNELS[name].unit} (such as {worst:g})"
         found.append(_finding("glitch", name, time[bad], options.glitches, text))
+        if hint := unit_by_range(name, readings, low, high):
+            found.append(hint)
         if options.glitches:
             time, value = time[~bad], value[~bad]
     return time, value
-
-
-def _spikes(time: Array, value: Array, size: float, max_gap_s: float) -> NDArray[np.bool_]:
-    spike = np.zeros(len(value), bool)
-    if len(value) >= 3:
-        up, down = np.diff(value)[:-1], -np.diff(value)[1:]
-        near = time[2:] - time[:-2] <= max_gap_s
-        spike[1:-1] = near & (np.sign(up) == np.sign(down)) & (np.minimum(np.abs(up), np.abs(down)) > size)
-    return spike
 
 
 def _fills(series: AllSeries, options: Cleaning, found: list[Finding]) -> AllSeries:
@@ -137,36 +147,10 @@ def _stuck(series: AllSeries, options: Cleaning, found: list[Finding]) -> AllSer
     return kept
 
 
-def _check_sign(series: AllSeries, found: list[Finding]) -> None:
-    """Power that comes in when the car speeds up and goes out when it brakes has its sign the wrong way round."""
-    if (
-        not {"speed_kmh", "power_kw"} <= series.keys()
-        or len(series["speed_kmh"][0]) < 10
-        or not len(series["power_kw"][0])
-    ):
-        return
-    time, speed = series["speed_kmh"]
-    kw = np.interp(time, *series["power_kw"])
-    step = max(
-        1, round(1.0 / max(float(np.median(np.diff(time))), 1e-3))
-    )  # about a second, so that steps are not noise
-    elapsed = time[step:] - time[:-step]
-    acceleration = (speed[step:] - speed[:-step]) / 3.6 / elapsed
-    power, moving = kw[step:], (speed[step:] > 10.0) & (elapsed < 10.0)
-    speeding, braking = power[moving & (acceleration > 0.3)], power[moving & (acceleration < -0.3)]
-    # Braking may still draw power (a heater, gentle braking), so it need only draw more than speeding up does.
-    if len(speeding) >= 5 and len(braking) >= 5 and np.median(speeding) < min(0.0, float(np.median(braking))):
-        text = (
-            f"power is {np.median(speeding):.1f} kW while the car speeds up and {np.median(braking):.1f} kW while it brakes: "
-            f"its sign is the wrong way round; read it with --flip-power (flip_power=True)"
-        )
-        found.append(_finding("sign", "power_kw", time[[0, -1]], False, text))
-
-
 def _gaps(series: AllSeries, options: Cleaning, found: list[Finding]) -> None:
     """Where speed, or any other fast channel, falls silent for longer than a gap."""
     for name, (time, _) in series.items():
-        limit = max(options.max_gap_s, CHANNELS[name].max_age_s)
+        limit = gap_of(time, max(options.max_gap_s, CHANNELS[name].max_age_s))
         after = np.flatnonzero(np.diff(time) > limit)
         if len(after):
             longest = after[np.argmax(np.diff(time)[after])]

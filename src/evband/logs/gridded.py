@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from evband.channels import EDGES
 from evband.errors import LogError
 from evband.logs.cleaning import outside_limits
+from evband.logs.suspicion import suspicions
 from evband.trips.quality import Cleaning, Finding
 from evband.trips.readings import Readings, Series
 
@@ -26,7 +27,8 @@ def limited(series: Mapping[str, Series], options: Cleaning) -> tuple[dict[str, 
     kept: dict[str, Series] = {}
     for name, readings in series.items():
         kept[name] = readings if name in EDGES else outside_limits(name, readings, options, found)
-    return {name: s for name, s in kept.items() if len(s[0])}, found
+    kept = {name: s for name, s in kept.items() if len(s[0])}
+    return kept, found + suspicions(kept, found)
 
 
 def with_segments(table: pl.DataFrame, readings: Readings, where: str) -> pl.DataFrame:

@@ -21,6 +21,7 @@ from evband.errors import EvbandError, LogError, SettingsError
 from evband.files import read_bounded
 from evband.logs import border, gridded, tidy
 from evband.logs.cleaning import clean
+from evband.logs.overlap import without_copies
 from evband.trips import Trip, Trips
 from evband.trips.quality import Cleaning, Quality
 from evband.trips.readings import Readings, ReadOptions, Series
@@ -54,19 +55,35 @@ def read_trips(
     options = ReadOptions(aliases or {}, _mapping(map), Path(dbc) if dbc else None)
     cleaning = cleaning or Cleaning()
     trips: list[Trip] = []
-    for where, readings in _all_readings(source, options, skipped):
+    taken: set[str] = set()
+    files: list[int] = []
+    for file, where, readings in _all_readings(source, options, skipped):
         try:
             trip = to_trip(readings, where, cleaning, flip_power)
-            trip = trip if hz is None else trip.on_grid(hz, cleaning.max_gap_s)
         except EvbandError as error:
             _skip(error, skipped)
             continue
-        if any(trip.trip_id == other.trip_id for other in trips):
-            trip = replace(trip, trip_id=_free_id(where, trip.trip_id, trips))
+        if trip.trip_id in taken:
+            trip = replace(trip, trip_id=_free_id(where, trip.trip_id, taken))
+        taken.add(trip.trip_id)
         trips.append(trip)
+        files.append(file)
+    trips = without_copies(trips, files, cleaning.copies)
+    if hz is not None:
+        trips = _on_grid(trips, hz, cleaning.max_gap_s, skipped)
     if skipped and not trips:
         raise LogError(f"None of {len(skipped)} logs can be read; the first says: {skipped[0]}")
     return Trips(trips)
+
+
+def _on_grid(trips: list[Trip], hz: float, max_gap_s: float, skipped: list[EvbandError] | None) -> list[Trip]:
+    gridded_trips = []
+    for trip in trips:
+        try:
+            gridded_trips.append(trip.on_grid(hz, max_gap_s))
+        except EvbandError as error:
+            _skip(error, skipped)
+    return gridded_trips
 
 
 def _skip(error: EvbandError, skipped: list[EvbandError] | None) -> None:
@@ -138,22 +155,25 @@ def _union(times: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
 
 def _all_readings(
     source: Any, options: ReadOptions, skipped: list[EvbandError] | None
-) -> Iterable[tuple[str, Readings]]:
+) -> Iterable[tuple[int, str, Readings]]:
     if isinstance(source, str | Path) or not isinstance(source, list | tuple):
         source = [source]
+    number = 0  # of a file or frame
     for one in source:
         if isinstance(one, str | Path):
             for path in _paths(one):
+                number += 1
                 try:
                     found = read_file(path, options)
                 except EvbandError as error:
                     _skip(error, skipped)
                     continue
                 for readings in found:
-                    yield str(path), readings
+                    yield number, str(path), readings
         else:
+            number += 1
             for readings in tidy.frame_readings(_polars(one), "frame", "trip", options.aliases):
-                yield "frame", readings
+                yield number, "frame", readings
 
 
 def _polars(frame: Any) -> pl.DataFrame:
@@ -214,9 +234,8 @@ def _mapping(map: str | Path | Mapping[str, Any] | None) -> Mapping[str, Any] | 
         raise SettingsError(f"{map}: the map is not valid TOML ({error}); correct it.") from None
 
 
-def _free_id(where: str, trip_id: str, trips: Sequence[Trip]) -> str:
+def _free_id(where: str, trip_id: str, taken: set[str]) -> str:
     """A name no other trip has: of a file of the same name in another folder that folder's, else the file's, else a number."""
-    taken = {trip.trip_id for trip in trips}
     stem, folder = Path(where).name.split(".")[0], Path(where).absolute().parent.name
     wanted = f"{folder}/{trip_id}" if stem == trip_id else f"{stem}:{trip_id}"
     free, number = wanted, 2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,13 +13,17 @@ from evband.channels import CHANNELS
 from evband.logs.consumption import minutes, total
 from evband.trips import Trip
 from evband.trips.grid import MAX_GAP_S
+from evband.trips.power import gap_of
+from evband.trips.quality import Finding
 
 
 def trip_summary(trip: Trip) -> dict[str, Any]:
     """Where a trip came from, how much there is of each channel, and what was found."""
     report = trip.report.to_dict() if trip.report else {"format": "trip", "source": "", "notes": (), "findings": ()}
     time, _ = trip.series("speed_kmh")
-    segments = int(trip.table["segment"].n_unique()) if trip.hz else 1 + int(np.sum(np.diff(time) > MAX_GAP_S))
+    segments = (
+        int(trip.table["segment"].n_unique()) if trip.hz else 1 + int(np.sum(np.diff(time) > gap_of(time, MAX_GAP_S)))
+    )
     used = total([minutes(trip)])
     return {
         "trip_id": trip.trip_id,
@@ -49,6 +53,33 @@ def _channel_summary(trip: Trip, name: str) -> dict[str, Any]:
         "median": float(np.median(value)),
         "max": float(value.max()),
     }
+
+
+_SEVERE = ("sign", "unit", "rate")  # what changes the meaning of a log: told in full
+_COUNTED = ("glitch", "spike", "jump", "fill", "stuck")
+
+
+def warnings_of(trips: Iterable[Trip]) -> list[str]:
+    """What `fit` repeats of the findings: one sentence per kind and channel, the gravest first."""
+    groups: dict[tuple[str, str | None, str], list[tuple[Trip, Finding]]] = {}
+    for trip in trips:
+        for finding in trip.report.findings if trip.report else ():
+            if finding.kind in (*_SEVERE, *_COUNTED):
+                groups.setdefault((finding.kind, finding.channel, finding.action), []).append((trip, finding))
+    order = {kind: number for number, kind in enumerate((*_SEVERE, *_COUNTED))}
+    told = []
+    for (kind, channel, action), found in sorted(groups.items(), key=lambda item: order[item[0][0]]):
+        trip, first = found[0]
+        of = f" of {channel}" if channel else ""
+        more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+        if kind in _SEVERE:
+            told.append(f"{trip.trip_id}: {kind}{of}: {first.text}{more}")
+        else:
+            what = "stretches" if kind in ("fill", "stuck") else "readings"
+            count = sum(finding.count for _, finding in found)
+            where = trip.trip_id if len(found) == 1 else f"{len(found)} trips, first {trip.trip_id}"
+            told.append(f"{kind}{of}: {count} {what} {action} in {where} (evband inspect shows them)")
+    return told
 
 
 def summary_json(summaries: Sequence[dict[str, Any]]) -> str:

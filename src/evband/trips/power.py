@@ -23,6 +23,24 @@ def steady_step(time_s: Array) -> float | None:
     return step if step > 0 and float(np.mean(steady)) >= 0.95 else None
 
 
+SLOW_S = 5.0
+"""A log whose readings are further apart than this is a slow one: each reading stands for the interval that ends at it."""
+
+
+def gap_of(time_s: Array, max_gap_s: float) -> float:
+    """How far apart two readings may be without a gap between them: `max_gap_s`, or three steps of a slow log.
+
+    >>> gap_of(np.arange(100.0), 10.0), gap_of(60.0 * np.arange(100.0), 10.0)
+    (10.0, 180.0)
+    """
+    return max(max_gap_s, 3.0 * float(np.median(np.diff(time_s)))) if is_slow(time_s) else max_gap_s
+
+
+def is_slow(time_s: Array) -> bool:
+    """Whether these are the readings of a slow log: ten at least, most of them further apart than `SLOW_S`."""
+    return len(time_s) >= 10 and float(np.median(np.diff(time_s))) > SLOW_S
+
+
 def rebuild_power(current: Series, voltage: Series) -> Series:
     """Power in kW at the current's own instants: P = I V / 1000, V interpolated to that instant.
 
@@ -47,7 +65,8 @@ class PowerCurve:
     """Measured power as pieces [start, end] on which it runs straight from `first` to `last`; unknown between pieces.
 
     A steadily sampled log: a reading is the mean over the step that ends at it (a constant piece). An asynchronous log:
-    a straight line between two readings no further apart than `max_gap_s` (trapezoids). Either way energy is one
+    a straight line between two readings no further apart than `max_gap_s` (trapezoids); in a slow one (`SLOW_S`) the mean
+    over the interval that ends at the reading. Either way energy is one
     function F(t), so any grid drawn over it holds the same energy.
     """
 
@@ -64,7 +83,9 @@ class PowerCurve:
             before = np.concatenate([[time[0] - step], time[:-1]])
             start = np.where(time - before <= 1.5 * step, before, time - step)
             return cls(start, time, kw, kw)
-        joined = np.diff(time) <= max_gap_s
+        joined = np.diff(time) <= gap_of(time, max_gap_s)
+        if is_slow(time):
+            return cls(time[:-1][joined], time[1:][joined], kw[1:][joined], kw[1:][joined])
         return cls(time[:-1][joined], time[1:][joined], kw[:-1][joined], kw[1:][joined])
 
     def energy_until(self, time_s: Array) -> tuple[Array, Array]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-Kind = Literal["glitch", "spike", "fill", "stuck", "gap", "charging", "parked", "sign"]
+Kind = Literal["glitch", "spike", "jump", "fill", "stuck", "gap", "charging", "parked", "sign", "unit", "rate", "copy"]
 Action = Literal["dropped", "kept", "new segment"]
 
 
@@ -14,11 +14,14 @@ Action = Literal["dropped", "kept", "new segment"]
 class Cleaning:
     """What counts as a fault in a log, and whether it is dropped (True) or only reported (False)."""
 
-    glitches: bool = True  # values outside a channel's physical limits, and lone spikes
+    glitches: bool = True  # values outside a channel's physical limits
+    spikes: bool = True  # lone readings that neither their neighbours nor the motion explain (evband.logs.spikes)
+    jumps: bool = True  # stretches of altitude that no road leads to, such as zeros in the mountains
     fills: bool = True  # stretches in which every channel runs straight: somebody interpolated over a hole
     stuck: bool = False  # a channel that never moves while the car does
     charging: bool = True  # standing and taking power in
     parked: bool = True  # standing for long: all but a margin on either side
+    copies: bool = True  # recordings that lie inside another one
     limits: Mapping[str, tuple[float, float]] = field(default_factory=dict)  # channel -> (low, high) instead of its own
     max_gap_s: float = 10.0
     fill_s: float = 10.0  # shortest stretch of each kind that counts

@@ -17,8 +17,12 @@ from evband.channels import CHANNELS, EDGES, VALUES, require
 from evband.errors import TripsError
 from evband.trips.grid import MAX_GAP_S, bin_inputs, to_grid
 from evband.trips.identity import ENOUGH, marks
+from evband.trips.power import gap_of
 from evband.trips.quality import Quality
 from evband.trips.readings import Series
+
+SLOWEST_S = 15.0
+"""The longest step between readings that a model can be trained on from scratch."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +74,7 @@ class Trip:
         if self.hz:
             return float(speed.sum()) / self.hz / 3600.0
         step = np.diff(time)
-        return float(np.sum((step * (speed[1:] + speed[:-1]) / 2)[step <= MAX_GAP_S])) / 3600.0
+        return float(np.sum((step * (speed[1:] + speed[:-1]) / 2)[step <= gap_of(time, MAX_GAP_S)])) / 3600.0
 
     @property
     def rate_hz(self) -> float:
@@ -233,6 +237,15 @@ class Trips(Sequence[Trip]):
             raise TripsError(
                 f"The logs differ in rate ({rates[slow]:.3g} Hz in {slow}, {rates[fast]:.3g} Hz in {fast}); "
                 f"give --hz (or hz=) to put them on one grid."
+            )
+
+    def check_fine_enough(self) -> None:
+        """An error if a trip's readings are further apart than `SLOWEST_S`: within them a car speeds up and brakes unseen."""
+        slow = next((trip for trip in self._trips if trip.rate_hz * SLOWEST_S < 1.0), None)
+        if slow is not None:
+            raise TripsError(
+                f"Trip {slow.trip_id!r} has one reading every {1.0 / slow.rate_hz:.3g} s, and a model learns from motion at steps of at "
+                f"most {SLOWEST_S:g} s; start from a named car or another model and take this log as energy: evband adapt."
             )
 
     def on_grid(self, hz: float, max_gap_s: float = MAX_GAP_S) -> Trips:
