@@ -32,10 +32,11 @@ import evband
 from benchmarks.common.results_file import Row, write
 from benchmarks.speed.onnx_nodes import lstm_nodes
 from evband.export.onnx import ensemble_graph
+from evband.network.kernels._cpu_blocks import gate_sums
+from evband.network.kernels.pack import aligned
+from evband.network.kernels.vector import LANES
 from evband.network.tick import Engine, engine_of
-from evband.network.tick.mixture import member_quantiles, mixture_row, tail_cubics
-from evband.network.tick.packing import aligned
-from evband.network.tick.simd import LANES, gate_sums
+from evband.network.tick.mixture import Target, member_quantiles, mixture_row, tail_cubics
 
 FEATURES, ROAD = 6, 20
 TARGET = {"y_mean": 5.0, "y_std": 15.0}
@@ -190,7 +191,8 @@ def reduced_precision_cost() -> list[Row]:
 @numba.njit
 def products(weights: np.ndarray, bias: np.ndarray, x: np.ndarray, sums: np.ndarray, blocks: int, length: int) -> None:
     for block in range(blocks):
-        gate_sums(1, sums, bias, 0, weights, block * 4 * LANES * length, x, 0, 0, 0, x, 0, 0, length)
+        at = block * 4 * LANES * length
+        gate_sums(1, sums, 0, bias, 0, weights, at, x, 0, 0, length, weights, at, x, 0, 0, 0)
 
 
 def profile(rounds: int) -> list[Row]:
@@ -200,18 +202,18 @@ def profile(rounds: int) -> list[Row]:
     engine = Engine(params, **TARGET)  # type: ignore[arg-type]
     engine.tick(np.zeros(FEATURES), np.zeros(ROAD))
     mu, s, nu = 0.1 * params["road_w"][:, 0].astype(float), np.zeros(members), np.full(members, 4.0)
-    target, out, warm, spare = np.array([5.0, 15.0, 1.0, 0.05]), np.zeros(5), np.zeros(2), np.zeros(members)
+    target, out, warm, spare = Target(5.0, 15.0, 1.0, 1.0, -1, 0.0, 0.05), np.zeros(5), np.zeros(2), np.zeros(members)
     standard, cubics, kw = member_quantiles(nu, 0.9), tail_cubics(nu), np.empty((2, members))
     blocks, x, sums = (
         members * layers * hidden // LANES,
         np.ones(2 * hidden, np.float32),
-        aligned(4 * LANES, np.float32),
+        aligned(4 * LANES),
     )
-    weights = {dtype: aligned(blocks * 4 * LANES * 2 * hidden, dtype) for dtype in (np.float32, np.uint16)}
+    weights = {dtype: aligned(blocks * 4 * LANES * 2 * hidden).view(dtype) for dtype in (np.float32, np.uint16)}
 
     def mixture() -> None:
         kw[0], kw[1] = mu, s
-        mixture_row(target, kw[0], kw[1], spare, nu / (nu - 2), standard, cubics, warm, out)
+        mixture_row(target, 1.0, kw[0], kw[1], spare, nu / (nu - 2), standard, cubics, warm, out)
 
     parts = {
         "products alone, float32": lambda: products(weights[np.float32], sums, x, sums, blocks, 2 * hidden),

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import evband
 import evband.cli
 from evband.bands.quantile_sets import LEVELS, QuantileSet
-from evband.errors import SettingsError
+from evband.errors import MissingPackageError
 from evband.export.onnx import ensemble_graph, export_onnx, mean_weights, quantile_weights
 from evband.network.tick import Engine
 
@@ -138,7 +138,7 @@ def test_the_file_says_what_it_needs(tmp_path: Path) -> None:
 
 def test_without_onnx_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "onnx", None)
-    with pytest.raises(SettingsError, match=r"evband\[onnx\]"):
+    with pytest.raises(MissingPackageError, match=r"evband\[onnx\]"):
         ensemble_graph(make_params(1, 1, 1, 8, 0, 2, 0))
 
 

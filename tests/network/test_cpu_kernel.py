@@ -186,9 +186,9 @@ def test_without_gradients_long_sequences_need_little_memory(monkeypatch: pytest
     kept, end = cpu_autograd.run(x, layers, None, None)
     sizes = []
     monkeypatch.setattr(torch, "get_num_threads", lambda: 1)  # every thread has working memory of its own
-    aligned = cpu._aligned
+    aligned = cpu.aligned
     monkeypatch.setattr(cpu, "_scratch", cpu._Scratch())
-    monkeypatch.setattr(cpu, "_aligned", lambda *shape: sizes.append(shape) or aligned(*shape))
+    monkeypatch.setattr(cpu, "aligned", lambda *shape: sizes.append(shape) or aligned(*shape))
     monkeypatch.setattr(cpu, "_free", [])
     with torch.no_grad():
         y, last = cpu_autograd.run(x, layers, None, None)

@@ -22,11 +22,10 @@ import evband
 from evband.bands.mixtures import GaussianMixture, Mixture, StudentMixture
 from evband.bands.quantile_sets import QuantileSet
 from evband.errors import SettingsError
+from evband.network.kernels.vector import LANES, load, store, tanh_ratio
 from evband.network.lstm import LayerWeights, Masks, ensemble_lstm
 from evband.network.tick import Engine, engine_of, fold_masks
-from evband.network.tick.cell import tanh_ratio
 from evband.network.tick.mixture import member_quantiles, quantile, survival, tail_cubics
-from evband.network.tick.simd import LANES, load, store
 
 Y_MEAN, Y_STD = 4.0, 15.0
 
@@ -321,11 +320,11 @@ def test_tanh_to_float32_rounding() -> None:
 
 def test_code_is_compiled_anew_when_a_neighbour_changes(tmp_path: Path) -> None:
     (tmp_path / "caller.py").write_text(
-        "import inner\nfrom evband.network.tick.compiling import compiled\n@compiled()\ndef call():\n    return inner.value()\n"
+        "import inner\nfrom evband.network.kernels.jit import compiled\n@compiled()\ndef call():\n    return inner.value()\n"
     )
     for value in (1, 22):
         (tmp_path / "inner.py").write_text(
-            f"from evband.network.tick.compiling import compiled\n@compiled()\ndef value():\n    return {value}\n"
+            f"from evband.network.kernels.jit import compiled\n@compiled()\ndef value():\n    return {value}\n"
         )
         command = [sys.executable, "-c", "import caller; print(caller.call())"]
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)

@@ -11,10 +11,11 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from scipy.special import betaln, gammaln, ndtr, stdtr
+from numpy.typing import NDArray
+from scipy.special import betaln, ndtr, stdtr
 
 from evband.network.kernels.jit import compiled
+from evband.network.student import standard_logpdf
 
 NODES_PER_UNIT = 128
 LAST_NODE = 8 * NODES_PER_UNIT  # sinh(8) = 1490 scales from the centre
@@ -57,16 +58,6 @@ _GAUSS_W = np.array(
     ]
 )
 _DEPTH = 40  # intervals that may wait on the stack of the adaptive rule; each split halves one
-
-
-def standard_logpdf(z: ArrayLike, nu: ArrayLike) -> NDArray[np.float64]:
-    """log Gamma((nu+1)/2) - log Gamma(nu/2) - log(nu pi)/2 - (nu+1)/2 log(1 + z^2/nu); at nu = inf, -(z^2 + log 2 pi)/2."""
-    z, nu = np.asarray(z, dtype=np.float64), np.asarray(nu, dtype=np.float64)
-    heavy = np.isfinite(nu)
-    degrees = np.where(heavy, nu, 1.0)
-    constant = gammaln((degrees + 1) / 2) - gammaln(degrees / 2) - 0.5 * np.log(degrees * np.pi)
-    student = constant - 0.5 * (degrees + 1) * np.log1p(z * z / degrees)
-    return np.asarray(np.where(heavy, student, -0.5 * (z * z + np.log(2 * np.pi))))
 
 
 def standard_crps(z: NDArray[np.float64], nu: float) -> NDArray[np.float64]:

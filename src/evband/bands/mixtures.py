@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp, ndtri, stdtr, stdtrit
 
-from evband.bands.kernels import mixture_crps, mixture_quantiles, standard_crps, standard_logpdf, tail_table
+from evband.bands.kernels import mixture_crps, mixture_quantiles, standard_crps, tail_table
 from evband.errors import SettingsError
+from evband.network.student import standard_logpdf
 
 Array = NDArray[np.float64]
 _CHUNK = 1 << 20  # numbers of one [members, rows] block: 8 MB in float64

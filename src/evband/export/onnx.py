@@ -20,7 +20,8 @@ from evband.errors import require
 from evband.features import HELD
 from evband.features.road_load import FADE_S
 from evband.files import whole_file
-from evband.network.tick.engine import LEVELS, degrees_of_freedom
+from evband.network.architecture import QUANTILE_LEVELS, SCALE_FLOOR
+from evband.network.tick.engine import degrees_of_freedom
 from evband.network.tick.from_model import network_settings, speaking_params
 from evband.network.tick.packing import Params, Sizes
 
@@ -45,7 +46,7 @@ def ensemble_graph(
     y_std: float = 1.0,
     nu_min: float = 3.0,
     nu: float | None = None,  # fixed degrees of freedom; None = learned
-    levels: ArrayLike = LEVELS,
+    levels: ArrayLike = QUANTILE_LEVELS,
     stretch: float = 1.0,
     standing: tuple[int, float, float] | None = None,  # column of the speed, value under which it stands, stretch
     metadata: Mapping[str, Any] | None = None,  # stored as JSON beside the weights
@@ -133,7 +134,7 @@ def _mixture_head(
     unit = graph("Squeeze", wide, [-1])
     mu_raw, s_raw = graph("Split", raw, n=2, axis=-1, num_outputs=2)
     mu = graph("Squeeze", graph("Add", mu_raw, path), [-1])  # [members, vehicles]
-    s = graph("Squeeze", graph("Add", graph("Softplus", s_raw), np.float32(1e-4)), [-1])
+    s = graph("Squeeze", graph("Add", graph("Softplus", s_raw), np.float32(SCALE_FLOOR)), [-1])
     mean = graph("ReduceMean", mu, [0], keepdims=1)
     apart = graph("Sub", mu, mean)
     inflation = np.where(np.isinf(nu), 1.0, 1.0 / (1.0 - 2.0 / nu))[:, None]

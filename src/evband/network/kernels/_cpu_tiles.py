@@ -7,26 +7,7 @@ numbers depend neither on who trains beside it nor on the number of threads.
 
 from __future__ import annotations
 
-from evband.network.kernels._cpu_layout import (
-    Sizes,
-    Tile,
-    backward_weights_at,
-    clear_resets,
-    compiled,
-    forward_weights_at,
-    inputs_of,
-    load_output_gradient,
-    load_state,
-    load_windows,
-    mask_steps,
-    resets_at,
-    save_input_gradient,
-    save_outputs,
-    save_state,
-)
-from evband.network.kernels._cpu_vector import (
-    LANES,
-    ROWS,
+from evband.network.kernels._cpu_blocks import (
     add_product,
     cell,
     cell_gradient,
@@ -36,6 +17,22 @@ from evband.network.kernels._cpu_vector import (
     product,
     product_narrow,
 )
+from evband.network.kernels._cpu_layout import (
+    Sizes,
+    Tile,
+    clear_resets,
+    load_output_gradient,
+    load_state,
+    load_windows,
+    mask_steps,
+    resets_at,
+    save_input_gradient,
+    save_outputs,
+    save_state,
+)
+from evband.network.kernels.jit import unchecked as compiled
+from evband.network.kernels.pack import backward_weights_at, forward_weights_at, inputs_of
+from evband.network.kernels.vector import LANES, ROWS
 
 GATHERED = 4  # steps whose gates' gradients are gathered before they meet the weights' gradient
 

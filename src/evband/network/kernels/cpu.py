@@ -9,7 +9,6 @@ prediction calls it without torch, training through ``cpu_autograd``.
 from __future__ import annotations
 
 import itertools
-import math
 import os
 import threading
 import weakref
@@ -21,7 +20,9 @@ from numpy.typing import NDArray
 
 from evband.network.kernels import _cpu_layout as layout
 from evband.network.kernels import _cpu_tiles as tiles
-from evband.network.kernels._cpu_vector import LANES, ROWS
+from evband.network.kernels import pack as packing
+from evband.network.kernels.pack import aligned, up
+from evband.network.kernels.vector import ROWS
 from evband.network.lstm import LayerWeights, Masks, State
 from evband.network.threads import kernel_threads
 
@@ -56,23 +57,24 @@ class Plan:
     ) -> None:
         shared, steps, batch, features = x.shape
         self.members, _, hidden = weights[1].shape
-        self.sizes = s = layout.Sizes(
+        self.shape = shape = packing.Shape.of(features, hidden, len(weights) // 3, x_gradient)
+        self.sizes = layout.Sizes(
             steps=steps,
             batch=batch,
             features=features,
             hidden=hidden,
-            layers=len(weights) // 3,
+            layers=shape.layers,
             masked=int(masks is not None),
             resets=int(carry is not None),
-            inputs=_up(features, ROWS),
-            wide=_up(features, LANES) if x_gradient else 0,
-            units=_up(hidden, LANES),
-            gates=4 * _up(hidden, LANES),
+            inputs=shape.inputs,
+            wide=shape.wide,
+            units=shape.units,
+            gates=shape.gates,
         )
         self.x_of = (lambda member: 0) if shared == 1 else (lambda member: member)
         self.keep = keep
         self.tiles = [
-            layout.Tile(member, first, count, _up(count, 2 * ROWS) if keep else count)
+            layout.Tile(member, first, count, up(count, 2 * ROWS) if keep else count)
             for member in range(self.members)
             for first in range(0, batch, TILE)
             for count in [min(TILE, batch - first)]
@@ -80,8 +82,6 @@ class Plan:
         self.x_mask, self.mask = self._masks(masks)
         none = np.zeros((self.members, 1, 1), np.float32)
         self.carry = none if carry is None else np.ascontiguousarray(carry)
-        self.packed = layout.forward_weights_at.py_func(s, s.layers)
-        self.packed_back = layout.backward_weights_at.py_func(s, s.layers)
 
     def _masks(self, masks: Masks | None) -> tuple[Floats, Floats]:
         """Of x [members, batch, features]; of the rest [members, 2 layers, batch, units]: recurrent, inputs, output."""
@@ -107,7 +107,7 @@ class Plan:
 
         def pack(member: int, layer: int) -> None:
             own = (array[member] for array in arrays[3 * layer : 3 * layer + 3])
-            layout.pack(tuple(s), layer, *own, memory.weights[member], memory.weights_back[member])
+            packing.pack(tuple(self.shape), layer, *own, memory.weights[member], memory.weights_back[member])
 
         self._each_layer(pack)
         xs, h, c = (np.ascontiguousarray(array) for array in (x, h0, c0))
@@ -134,8 +134,8 @@ class Plan:
         """Gradients of x, h0, c0 and the weights."""
         s, memory = self.sizes, _Memory(self, block)
         xs, d_y, d_h, d_c = (np.ascontiguousarray(array) for array in (x, dy, dh, dc))
-        d_x = _aligned(self.members if s.wide else 0, s.steps, s.batch, s.features)
-        d_h0, d_c0 = _aligned(*dh.shape), _aligned(*dc.shape)
+        d_x = aligned(self.members if s.wide else 0, s.steps, s.batch, s.features)
+        d_h0, d_c0 = aligned(*dh.shape), aligned(*dc.shape)
         unwanted = np.empty((1, 1, 1), np.float32)
 
         def run_tile(k: int, scratch: _Scratch) -> None:
@@ -155,15 +155,15 @@ class Plan:
     def _unpack(self, memory: _Memory) -> list[Floats]:
         s = self.sizes
         gradients = [
-            _aligned(self.members, *shape)
+            aligned(self.members, *shape)
             for layer in range(s.layers)
             for shape in ((4 * s.hidden, s.hidden if layer else s.features), (4 * s.hidden, s.hidden), (4 * s.hidden,))
         ]
-        by_member = memory.gradient.reshape(self.members, -1, self.packed)
+        by_member = memory.gradient.reshape(self.members, -1, self.shape.packed)
 
         def unpack(member: int, layer: int) -> None:
             own = (array[member] for array in gradients[3 * layer : 3 * layer + 3])
-            layout.unpack(tuple(s), layer, by_member[member], *own)
+            packing.unpack(tuple(self.shape), layer, by_member[member], *own)
 
         self._each_layer(unpack)
         return gradients
@@ -176,8 +176,8 @@ class _Memory:
         s, count = plan.sizes, len(plan.tiles)
         area = max(tile.rows for tile in plan.tiles) * s.units
         self.parts = (s.layers * s.steps * 4 * area, s.layers * (1 + s.steps) * area, s.layers * (1 + s.steps) * area)
-        sizes = [plan.members * plan.packed, plan.members * plan.packed_back]
-        sizes += [count * plan.packed, count * sum(self.parts)] if plan.keep else []
+        sizes = [plan.members * plan.shape.packed, plan.members * plan.shape.packed_back]
+        sizes += [count * plan.shape.packed, count * sum(self.parts)] if plan.keep else []
         self.block = _lend(sum(sizes)) if block is None else block
         parts = np.split(self.block, np.cumsum(sizes[:-1]))
         self.weights, self.weights_back = (part.reshape(plan.members, -1) for part in parts[:2])
@@ -202,9 +202,9 @@ def _lend(size: int) -> Floats:
     try:
         block = _free.pop()
     except IndexError:
-        block = _aligned(0)
+        block = aligned(0)
     if block.size < size:
-        block = _aligned(size)
+        block = aligned(size)
     lent = block[:size]
     weakref.finalize(lent, _take_back, block).atexit = False
     return lent
@@ -228,7 +228,7 @@ class _Scratch(threading.local):
     def __call__(self, name: str, size: int) -> Floats:
         array = self.arrays.get(name)
         if array is None or array.size < size:
-            array = self.arrays[name] = _aligned(size)
+            array = self.arrays[name] = aligned(size)
         return array
 
 
@@ -254,15 +254,3 @@ def in_threads(count: int, piece: Callable[[int, _Scratch], None]) -> None:
     work()
     for future in futures:
         future.result()
-
-
-def _up(count: int, whole: int) -> int:
-    return -(-count // whole) * whole
-
-
-def _aligned(*shape: int) -> Floats:
-    """Unset memory that begins at a cache line, so that no vector straddles two."""
-    size = math.prod(shape)
-    memory = np.empty(size + 16, np.float32)
-    start = -memory.ctypes.data % 64 // 4
-    return memory[start : start + size].reshape(shape)

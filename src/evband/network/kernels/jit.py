@@ -33,12 +33,15 @@ def compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     return decorate
 
 
+unchecked = compiled(error_model="numpy", boundscheck=False)
+
+
 class _Cache(FunctionCache):
     """Numba's cache, whose damage counts as emptiness."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)
-        self._cache_file._source_stamp = (*_stat(Path(function.__code__.co_filename)), *_kernel_files())
+        self._cache_file._source_stamp = (*_files(Path(function.__code__.co_filename).parent), *_kernel_files())
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         try:
@@ -64,17 +67,11 @@ class _Cache(FunctionCache):
 def _kernel_files() -> Stamp:
     """Of all files whose functions are inlined into each other."""
     network = Path(__file__).parents[1]
-    return tuple(
-        stamp
-        for folder in ("kernels", "tick")
-        for file in sorted((network / folder).glob("*.py"))
-        for stamp in _stat(file)
-    )
+    return (*_files(network / "kernels"), *_files(network / "tick"))
 
 
-def _stat(file: Path) -> Stamp:
-    try:
-        stat = file.stat()
-    except OSError:  # in a zip, say
-        return ()
-    return ((stat.st_mtime, stat.st_size),)
+@cache
+def _files(folder: Path) -> Stamp:
+    """When each was changed, and its size."""
+    stats = [file.stat() for file in sorted(folder.glob("*.py"))]
+    return tuple((stat.st_mtime, stat.st_size) for stat in stats)

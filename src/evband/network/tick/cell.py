@@ -2,45 +2,66 @@
 
     i, f, g, o = W_ih x + W_hh h + b;  c = sigmoid(f) c + sigmoid(i) tanh(g);  h = sigmoid(o) tanh(c)
 
-A block is LANES hidden units. Its weights lie in the order of use, [hidden then inputs, gate, lane], so that one vehicle
-streams them once from start to end and a tile of vehicles reuses them from the first cache. The four gate sums of a
-block never leave the registers. Rows of i, f and o are halved when packed, since sigmoid(x) = (1 + tanh(x/2)) / 2.
+A block is LANES hidden units. One vehicle streams its weights (``kernels.pack``) once, a tile of vehicles reuses them
+from the first cache. The four gate sums of a block never leave the registers.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from evband.network.tick.compiling import compiled
-from evband.network.tick.simd import LANES, TILE, fma, gate_sums, load, maximum, minimum, prefetch, splat, store, total
+from evband.network.kernels._cpu_blocks import gate_sums
+from evband.network.kernels.jit import compiled
+from evband.network.kernels.pack import forward_weights_at
+from evband.network.kernels.vector import LANES, fma, load, prefetch, splat, store, tanh_ratio, total
 
-Array = np.ndarray
-Vector = Any  # of LANES float32, see simd.py
+Floats = NDArray[np.float32]
+Vector = Any  # of LANES float32, see kernels.vector
 
-# tanh(x) = x P(x^2) / Q(x^2) on [-9, 9]: minimax to 2e-8, 3e-7 in float32; beyond, tanh is 1 to 3e-8
-_BOUND = 9.0
-_P = (0.9999998807907104, 0.13373196125030518, 0.003486580913886428, 2.0471814423217438e-05, 1.318420395080011e-08)
-_Q = (1.0, 0.4670649468898773, 0.025841975584626198, 0.0003271383757237345, 7.702654443164647e-07)
-BOUND, HALF = np.float32(_BOUND), np.float32(0.5)
-P0, P1, P2, P3, P4 = (np.float32(a) for a in _P)
-Q1, Q2, Q3, Q4 = (np.float32(a) for a in _Q[1:])
+TILE = 6 if LANES == 16 else 2  # vehicles whose four gates fit the register file together: 4 TILE + 5 <= 32 registers
+HALF = np.float32(0.5)
 
 
-@compiled()
-def tanh_ratio(x: Vector) -> tuple[Vector, Vector]:
-    """Numerator and denominator of tanh(x), undivided: the gates below share two divisions instead of five."""
-    x = minimum(maximum(x, splat(-BOUND)), splat(BOUND))
-    t = x * x
-    p = fma(fma(fma(fma(splat(P4), t, splat(P3)), t, splat(P2)), t, splat(P1)), t, splat(P0))
-    q = fma(fma(fma(fma(splat(Q4), t, splat(Q3)), t, splat(Q2)), t, splat(Q1)), t, splat(np.float32(1.0)))
-    return x * p, q
+class Network(NamedTuple):
+    """Shape and weights of all members. This and other named tuples cross into compiled code as plain tuples, which
+    are told apart far faster, and get their names there.
+    """
+
+    features: int
+    hidden: int
+    layers: int
+    inputs: int  # lines of packed weights for the features
+    units: int  # hidden units, padded to whole vectors
+    gates: int  # 4 units
+    members: int
+    outputs: int
+    pitch: int  # numbers from one vehicle's state to the next
+    packed: int  # numbers of one member's packed weights
+    weights: NDArray  # flat [members, packed], float32, or float16 as uint16
+    bias: Floats  # flat [members, layers, gates]
+    head: Floats  # flat [members, outputs, units]
+    head_bias: Floats  # [members, outputs]
+    road: Floats  # [road, members]
+
+
+class Work(NamedTuple):
+    """Scratch for one group of vehicles."""
+
+    hiddens: Floats  # [3, max(group, members) * units]: below, above, before
+    sums: Floats  # flat [TILE, 4, LANES]
+    raw: Floats  # [group, members, outputs]: what the heads give
+    x: Floats  # [group, features]
+    r: Floats  # [group, road]
+    rows: NDArray[np.int64]  # [group]: where each vehicle's state begins in the arena
+    slots: NDArray[np.int64]  # [group]: its place in the batch
 
 
 @compiled()
 def gates(i: Vector, f: Vector, g: Vector, o: Vector, c: Vector) -> tuple[Vector, Vector]:
-    """New h and c of a block from its gate sums; i, f and o come halved."""
+    """New h and c of a block from its gate sums; i, f and o come halved. Two divisions instead of five."""
     ni, di = tanh_ratio(i)
     nf, df = tanh_ratio(f)
     ng, dg = tanh_ratio(g)
@@ -51,105 +72,89 @@ def gates(i: Vector, f: Vector, g: Vector, o: Vector, c: Vector) -> tuple[Vector
     return splat(HALF) * (do + no) * nc / (do * dc), c
 
 
-@compiled()
+@compiled(forceinline=True)
 def layer_step(
-    sizes: tuple[int, int, int, int, int, int],  # features, hidden, padded hidden, layers, outputs, members
+    net: Network,
     k: int,  # which layer
     m: int,  # of which member
-    weights: Array,  # flat [member, layer, block, hidden + inputs, 4, LANES]
-    bias: Array,  # flat [member, layer, block, 4, LANES]
-    x: Array,  # flat: what enters the layer, row v at x_at + v step
+    x: Floats,  # flat: what enters the layer, row v at x_at + v step
     x_at: int,
     step: int,
-    new: Array,  # flat: the hidden state after, row v at new_at + v padded
+    new: Floats,  # flat: the hidden state after, row v at new_at + v units
     new_at: int,
-    old: Array,  # flat [tile, padded], scratch: the hidden state before
-    arena: Array,  # flat; of each vehicle [member, layer, (h, c), padded]
-    rows: Array,  # [tile] where each vehicle's part of the arena starts
+    old: Floats,  # flat [tile, units], scratch: the hidden state before
+    arena: Floats,  # flat; of each vehicle [member, layer, (h, c), units]
+    work: Work,
     count: int,  # vehicles
-    sums: Array,  # flat [TILE, 4, LANES], scratch
 ) -> None:
     """One layer of one member for the vehicles of a tile; h and c go on in the arena."""
-    features, hidden, padded, layers, _, _ = sizes
-    inputs = hidden if k else features
-    below = (features + hidden + (k - 1) * 2 * hidden) if k else 0
-    start = 4 * padded * (m * (features + hidden + (layers - 1) * 2 * hidden) + below)
-    offset = (m * layers + k) * 2 * padded
+    units, rows, sums = net.units, work.rows, work.sums
+    inputs, lines = (net.hidden, units) if k else (net.features, net.inputs)
+    start = m * net.packed + forward_weights_at(net, k)
+    panel = (1 + lines + units) * 4 * LANES
+    offset, bias = (m * net.layers + k) * 2 * units, (m * net.layers + k) * net.gates
     for v in range(count):
-        for lane in range(0, padded, LANES):
-            store(old, v * padded + lane, load(arena, rows[v] + offset + lane))
-    for lane in range(0, padded, LANES):
-        w, b = start + lane * 4 * (inputs + hidden), 4 * padded * (m * layers + k) + 4 * lane
+        for lane in range(0, units, LANES):
+            store(old, v * units + lane, load(arena, rows[v] + offset + lane))
+    for block in range(units // LANES):
+        lane = block * LANES
+        b, w_x = bias + 4 * lane, start + block * panel + 4 * LANES
+        w_h = w_x + lines * 4 * LANES
         v = 0
         while v < count:
-            from_x, from_h = x_at + v * step, v * padded
             if v + TILE <= count:
-                gate_sums(TILE, sums, bias, b, weights, w, x, from_x, step, inputs, old, from_h, padded, hidden)
+                gate_sums(TILE, sums, 0, net.bias, b, net.weights, w_h, old, v * units, units, net.hidden,
+                          net.weights, w_x, x, x_at + v * step, step, inputs)  # fmt: skip
                 n = TILE
             else:
-                gate_sums(1, sums, bias, b, weights, w, x, from_x, step, inputs, old, from_h, padded, hidden)
+                gate_sums(1, sums, 0, net.bias, b, net.weights, w_h, old, v * units, units, net.hidden,
+                          net.weights, w_x, x, x_at + v * step, step, inputs)  # fmt: skip
                 n = 1
             for j in range(n):
                 s, spot = j * 4 * LANES, rows[v + j] + offset + lane
                 i, f, g, o = load(sums, s), load(sums, s + LANES), load(sums, s + 2 * LANES), load(sums, s + 3 * LANES)
-                h, c = gates(i, f, g, o, load(arena, spot + padded))
+                h, c = gates(i, f, g, o, load(arena, spot + units))
                 store(arena, spot, h)
-                store(arena, spot + padded, c)
-                store(new, new_at + (v + j) * padded + lane, h)
-                prefetch(arena, spot + 2 * padded)  # the next layer's
-                prefetch(arena, spot + 3 * padded)
+                store(arena, spot + units, c)
+                store(new, new_at + (v + j) * units + lane, h)
+                prefetch(arena, spot + 2 * units)  # the next layer's
+                prefetch(arena, spot + 3 * units)
             v += n
 
 
-@compiled()
-def head_step(
-    sizes: tuple[int, int, int, int, int, int], m: int, head: Array, h: Array, h_at: int, count: int, raw: Array
-) -> None:
-    """raw [tile, members, outputs] = head [member, outputs, padded] times h, without the bias; all flat."""
-    _, _, padded, _, outputs, members = sizes
+@compiled(forceinline=True)
+def head_step(net: Network, m: int, h: Floats, h_at: int, count: int, raw: Floats) -> None:
+    """raw [tile, members, outputs] = head [member, outputs, units] times h, without the bias; all flat."""
     for v in range(count):
-        for j in range(outputs):
+        for j in range(net.outputs):
             dot = splat(np.float32(0.0))
-            for lane in range(0, padded, LANES):
-                dot = fma(load(head, (m * outputs + j) * padded + lane), load(h, h_at + v * padded + lane), dot)
-            raw[(v * members + m) * outputs + j] = total(dot)
+            for lane in range(0, net.units, LANES):
+                weights = load(net.head, (m * net.outputs + j) * net.units + lane)
+                dot = fma(weights, load(h, h_at + v * net.units + lane), dot)
+            raw[(v * net.members + m) * net.outputs + j] = total(dot)
 
 
 @compiled()
-def network_step(
-    sizes: tuple[int, int, int, int, int, int],
-    weights: Array,
-    bias: Array,
-    head: Array,
-    x: Array,  # flat [tile, features]
-    arena: Array,
-    rows: Array,
-    count: int,
-    hiddens: Array,  # [3, max(tile, members) * padded], scratch
-    sums: Array,
-    raw: Array,  # flat [tile, members, outputs]
-) -> None:
+def network_step(net: Network, work: Work, arena: Floats, count: int) -> None:
     """All members for the vehicles of a tile. One vehicle goes layer by layer, so that the products of a member fill the
     time in which the gates of another are waited for; many go member by member, so that its weights stay in the cache.
     """
-    features, _, padded, layers, _, members = sizes
-    old = hiddens[2]
+    x, raw, units, old = work.x.reshape(-1), work.raw.reshape(-1), net.units, work.hiddens[2]
     if count == 1:
-        for k in range(layers):
-            new, below = hiddens[k % 2], hiddens[(k + 1) % 2]
-            for m in range(members):
-                at = m * padded
+        for k in range(net.layers):
+            new, below = work.hiddens[k % 2], work.hiddens[(k + 1) % 2]
+            for m in range(net.members):
                 if k == 0:
-                    layer_step(sizes, k, m, weights, bias, x, 0, 0, new, at, old, arena, rows, 1, sums)
+                    layer_step(net, k, m, x, 0, 0, new, m * units, old, arena, work, 1)
                 else:
-                    layer_step(sizes, k, m, weights, bias, below, at, 0, new, at, old, arena, rows, 1, sums)
-        for m in range(members):
-            head_step(sizes, m, head, hiddens[(layers - 1) % 2], m * padded, 1, raw)
+                    layer_step(net, k, m, below, m * units, 0, new, m * units, old, arena, work, 1)
+        for m in range(net.members):
+            head_step(net, m, work.hiddens[(net.layers - 1) % 2], m * units, 1, raw)
         return
-    for m in range(members):
-        source, step = x, features
-        for k in range(layers):
-            new = hiddens[k % 2]
-            layer_step(sizes, k, m, weights, bias, source, 0, step, new, 0, old, arena, rows, count, sums)
-            source, step = new, padded
-        head_step(sizes, m, head, source, 0, count, raw)
+    for m in range(net.members):
+        source, step = x, net.features
+        for k in range(net.layers):
+            new = work.hiddens[k % 2]
+            layer_step(net, k, m, source, 0, step, new, 0, old, arena, work, count)
+            source, step = new, units
+        head_step(net, m, source, 0, count, raw)

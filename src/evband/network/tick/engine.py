@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evband.errors import SettingsError
-from evband.network.tick.cell import network_step
-from evband.network.tick.compiling import compiled
-from evband.network.tick.mixture import member_quantiles, mixture_row, quantile_row, tail_cubics
-from evband.network.tick.packing import Params, Sizes, aligned, pack
-from evband.network.tick.simd import LANES, TILE
+from evband.network.architecture import QUANTILE_LEVELS
+from evband.network.inference import softplus
+from evband.network.kernels import pack
+from evband.network.kernels.jit import compiled
+from evband.network.kernels.vector import LANES
+from evband.network.tick.cell import TILE, Network, Work, network_step
+from evband.network.tick.mixture import Target, member_quantiles, mixture_row, quantile_row, tail_cubics
+from evband.network.tick.packing import Params, Sizes, packed, zeros
 
 Precision = Literal["float32", "reduced"]
 Floats = Sequence[float] | NDArray[np.floating]
 COLUMNS = ("mean", "lower", "upper", "aleatoric", "epistemic")
-LEVELS = np.arange(1, 20) / 20  # of a quantile head, 0.05 .. 0.95
 GROUP = 8 * TILE  # vehicles that pass through a member together: its weights are read once for all of them
 
 
@@ -33,64 +35,93 @@ def take(row: NDArray[np.float32], into: NDArray[np.float32]) -> bool:
     return sane
 
 
+class Band(NamedTuple):
+    """What a band is made with."""
+
+    inflation: NDArray[np.float64]  # [members] nu / (nu - 2)
+    standard: NDArray[np.float64]  # [2, members] standard quantiles of the band's ends
+    cubics: NDArray[np.float64]  # [members, cells, 4] tails
+    levels: NDArray[np.float64]  # of a quantile head, else empty
+
+
+class Memory(NamedTuple):
+    """What is kept of every vehicle from tick to tick."""
+
+    arena: NDArray[np.float32]  # flat [vehicles, members, layers, (h, c), units], vehicles a pitch apart
+    location: NDArray[np.float64]  # [vehicles, members]
+    scale: NDArray[np.float64]  # [vehicles, members]
+    warm: NDArray[np.float64]  # [vehicles, 2]: where the last band's ends were
+    spare: NDArray[np.float64]  # [max(members, outputs)], scratch
+
+
 @compiled()
 def advance(
-    sizes: tuple[int, int, int, int, int, int],  # features, hidden, padded, layers, outputs, members
-    network: tuple[NDArray, NDArray, NDArray, NDArray, NDArray],  # weights, biases, head weights, head bias, road
+    network: tuple[Any, ...],  # Network
+    work: tuple[Any, ...],  # Work
+    target: tuple[Any, ...],  # Target
+    band: tuple[Any, ...],  # Band
+    memory: tuple[Any, ...],  # Memory
     x: NDArray[np.float32],  # [count, features]
     r: NDArray[np.float32],  # [count, road]
     who: NDArray[np.int64],  # [count] vehicles
-    arena: NDArray[np.float32],  # flat [vehicles, members, layers, (h, c), padded], vehicles `pitch` apart
-    pitch: int,
-    work: tuple[NDArray, NDArray, NDArray, NDArray, NDArray, NDArray, NDArray],  # scratch, see Engine._allocate
-    band: tuple[NDArray, NDArray, NDArray, NDArray, NDArray],  # target, inflation, standard quantiles, cubics, levels
-    location: NDArray[np.float64],  # [vehicles, members]
-    scale: NDArray[np.float64],  # [vehicles, members]
-    spare: NDArray[np.float64],  # [max(members, outputs)]
-    warm: NDArray[np.float64],  # [vehicles, 2]
     out: NDArray[np.float64],  # [count, 5]
 ) -> None:
     """One tick of the vehicles ``who``: states move on in the arena, bands go to ``out``.
 
     A vehicle with an input that is not a number gets a band of NaN and keeps its state.
     """
-    weights, bias, head, head_bias, road = network
-    hiddens, sums, raw, inputs, roads, rows, slots = work
-    target, inflation, standard, cubics, levels = band
-    members, outputs = head_bias.shape
-    speed, limit = int(target[5]), target[6]
-    flat_raw, flat_inputs = raw.reshape(-1), inputs.reshape(-1)
+    net, task, aim, how, kept = Network(*network), Work(*work), Target(*target), Band(*band), Memory(*memory)
     done = 0
     while done < len(who):
         count = 0
-        while done < len(who) and count < len(rows):
-            if take(x[done], inputs[count]) and take(r[done], roads[count]):
-                rows[count], slots[count] = who[done] * pitch, done
+        while done < len(who) and count < len(task.rows):
+            if take(x[done], task.x[count]) and take(r[done], task.r[count]):
+                task.rows[count], task.slots[count] = who[done] * net.pitch, done
                 count += 1
             else:
                 for j in range(5):
                     out[done, j] = np.nan
             done += 1
-        network_step(sizes, weights, bias, head, flat_inputs, arena, rows, count, hiddens, sums, flat_raw)
+        network_step(net, task, kept.arena, count)
         for v in range(count):
-            slot = slots[v]
-            mu, s = location[who[slot]], scale[who[slot]]
-            stretch = target[4] if speed >= 0 and inputs[v, speed] < limit else target[2]
-            for m in range(members):
-                mu[m] = 0.0
-            for k in range(road.shape[0]):
-                for m in range(members):
-                    mu[m] += roads[v, k] * road[k, m]
-            if len(levels):
-                for m in range(members):
-                    for j in range(outputs):
-                        raw[v, m, j] += head_bias[m, j] + mu[m]
-                quantile_row(target, stretch, raw[v], levels, spare, mu, out[slot])
+            slot = task.slots[v]
+            vehicle = who[slot]
+            stands = aim.speed >= 0 and task.x[v, aim.speed] < aim.standstill
+            stretch = aim.standing_stretch if stands else aim.stretch
+            mu, raw = kept.location[vehicle], task.raw[v]
+            add_road(net, task.r[v], mu)
+            if len(how.levels):
+                for m in range(net.members):
+                    for j in range(net.outputs):
+                        raw[m, j] += net.head_bias[m, j] + mu[m]
+                quantile_row(aim, stretch, raw, how.levels, kept.spare, mu, out[slot])
             else:
-                for m in range(members):
-                    mu[m] += raw[v, m, 0] + head_bias[m, 0]
-                    s[m] = raw[v, m, 1] + head_bias[m, 1]
-                mixture_row(target, stretch, mu, s, spare, inflation, standard, cubics, warm[who[slot]], out[slot])
+                s = kept.scale[vehicle]
+                for m in range(net.members):
+                    mu[m] += raw[m, 0] + net.head_bias[m, 0]
+                    s[m] = raw[m, 1] + net.head_bias[m, 1]
+                mixture_row(
+                    aim,
+                    stretch,
+                    mu,
+                    s,
+                    kept.spare,
+                    how.inflation,
+                    how.standard,
+                    how.cubics,
+                    kept.warm[vehicle],
+                    out[slot],
+                )
+
+
+@compiled()
+def add_road(net: Network, r: NDArray[np.float32], mu: NDArray[np.float64]) -> None:
+    """mu [members] = the road-load path of each member."""
+    for m in range(net.members):
+        mu[m] = 0.0
+    for k in range(net.road.shape[0]):
+        for m in range(net.members):
+            mu[m] += r[k] * net.road[k, m]
 
 
 class Engine:
@@ -111,7 +142,7 @@ class Engine:
         y_std: float = 1.0,
         nu_min: float = 3.0,
         nu: float | None = None,  # fixed degrees of freedom; None = learned
-        levels: ArrayLike = LEVELS,
+        levels: ArrayLike = QUANTILE_LEVELS,
         stretch: float = 1.0,
         standing: tuple[int, float, float] | None = None,  # column of the speed, value under which it stands, stretch
         level: float = 0.9,
@@ -131,62 +162,54 @@ class Engine:
             raise SettingsError(
                 f"A {head} head does not have {sizes.outputs} outputs; give the model's own head and levels."
             )
-        weights, bias, head_w = pack(params, sizes, np.float16 if precision == "reduced" else np.float32)
-        if precision == "reduced":
-            weights = weights.view(np.uint16)  # Numba has no float16 on the CPU: the kernel widens the bits itself
-        road = params["road_w"] if sizes.road else np.empty((sizes.members, 0))
-        self._network = (
-            weights,
-            bias,
-            head_w,
-            np.ascontiguousarray(params["head_b"], np.float32),
-            np.ascontiguousarray(road.T, np.float32),
-        )
         self._nu = degrees_of_freedom(params, head, nu_min, nu, sizes.members)
-        self._inflation = np.where(np.isinf(self._nu), 1.0, 1.0 / (1.0 - 2.0 / self._nu))
-        self._cubics = tail_cubics(self._nu)
+        self._network = _network(params, sizes, precision == "reduced")
         speed, limit, at_rest = standing or (-1, 0.0, stretch)
         if not (0 < stretch < math.inf and 0 < at_rest < math.inf):
             raise SettingsError(f"A stretch must be a positive number, not {stretch} and {at_rest}.")
-        self._target = np.array([y_mean, y_std, stretch, 0.0, at_rest, speed, limit])
-        self.level = level
+        self._target = Target(
+            float(y_mean), float(y_std), float(stretch), float(at_rest), int(speed), float(limit), 0.05
+        )
+        inflation = np.where(np.isinf(self._nu), 1.0, 1.0 / (1.0 - 2.0 / self._nu))
+        self._band = Band(inflation, np.empty((2, sizes.members)), tail_cubics(self._nu), self._levels)
         self._allocate()
+        self.level = level
 
     def _allocate(self) -> None:
         s, group = self.sizes, min(GROUP, self.vehicles)
-        self._shape = (s.features, s.hidden, s.padded, s.layers, s.outputs, s.members)
-        self._arena = aligned(self.vehicles * s.pitch, np.float32)
+        self._arena = zeros(self.vehicles * s.pitch)
         rows = self._arena.reshape(self.vehicles, s.pitch)[:, : s.state]
         self._states = rows.reshape(self.vehicles, s.members, s.layers, 2, s.padded)  # a view
-        self._work = (
-            aligned(3 * max(group, s.members) * s.padded, np.float32).reshape(3, -1),
-            aligned(TILE * 4 * LANES, np.float32),
-            np.zeros((group, s.members, s.outputs), np.float32),
-            np.zeros((group, s.features), np.float32),
-            np.zeros((group, s.road), np.float32),
-            np.zeros(group, np.int64),
-            np.zeros(group, np.int64),
-        )  # hidden states, gate sums, head outputs; of each vehicle x, r, place in the arena and in the batch
+        self._work = Work(
+            hiddens=zeros(3, max(group, s.members) * s.padded),
+            sums=zeros(TILE * 4 * LANES),
+            raw=np.zeros((group, s.members, s.outputs), np.float32),
+            x=np.zeros((group, s.features), np.float32),
+            r=np.zeros((group, s.road), np.float32),
+            rows=np.zeros(group, np.int64),
+            slots=np.zeros(group, np.int64),
+        )
         self._everyone = np.arange(self.vehicles)
         self._warm = np.zeros((self.vehicles, 2))
-        self._spare = np.zeros(max(s.members, s.outputs))
         self.location = np.zeros((self.vehicles, s.members))  # kW, of each vehicle's last tick, before the stretch
         self.scale = np.zeros((self.vehicles, s.members))  # kW, likewise; zero for a quantile head
         self.bands = np.zeros((self.vehicles, len(COLUMNS)))  # what tick writes
+        self._memory = Memory(self._arena, self.location, self.scale, self._warm, np.zeros(max(s.members, s.outputs)))
         self._x, self._r = np.zeros((1, s.features), np.float32), np.zeros((1, s.road), np.float32)
 
     @property
     def level(self) -> float:
         """Probability inside the band."""
-        return 1.0 - 2.0 * float(self._target[3])
+        return 1.0 - 2.0 * self._target.tail
 
     @level.setter
     def level(self, level: float) -> None:
         if not 0 < level < 1:
             raise SettingsError(f"A band's level must lie between 0 and 1, such as 0.9, not {level}.")
-        self._target[3] = 0.5 - level / 2
-        self._standard = member_quantiles(self._nu, level)
-        self._band = (self._target, self._inflation, self._standard, self._cubics, self._levels)
+        self._target = self._target._replace(tail=0.5 - level / 2)
+        self._band = self._band._replace(standard=member_quantiles(self._nu, level))
+        parts = (self._network, self._work, self._target, self._band, self._memory)
+        self._arguments = [tuple(part) for part in parts]
 
     def tick(self, x: Floats, r: Floats = (), vehicle: int = 0) -> NDArray[np.float64]:
         """One step of one vehicle: mean, lower, upper, aleatoric, epistemic in kW, a view that its next tick overwrites.
@@ -227,10 +250,7 @@ class Engine:
         return out
 
     def _advance(self, x: NDArray, r: NDArray, who: NDArray, out: NDArray) -> None:
-        advance(
-            self._shape, self._network, x, r, who, self._arena, self.sizes.pitch, self._work, self._band,
-            self.location, self.scale, self._spare, self._warm, out,
-        )  # fmt: skip
+        advance(*self._arguments, x, r, who, out)
 
     def _chosen(self, vehicles: NDArray[np.int64]) -> NDArray[np.int64]:
         if vehicles.ndim != 1 or len(np.unique(vehicles)) != len(vehicles):
@@ -267,4 +287,15 @@ def degrees_of_freedom(params: Params, head: str, nu_min: float, nu: float | Non
         return np.full(members, np.inf)
     if nu is not None:
         return np.full(members, float(nu))
-    return nu_min + np.logaddexp(0.0, np.asarray(params["nu_raw"], np.float64).reshape(members))
+    return np.asarray(nu_min + softplus(np.asarray(params["nu_raw"], np.float64).reshape(members)))
+
+
+def _network(params: Params, sizes: Sizes, reduced: bool) -> Network:
+    shape = pack.Shape.of(sizes.features, sizes.hidden, sizes.layers)
+    weights, bias, head = packed(params, sizes, reduced)
+    road = params["road_w"] if sizes.road else np.empty((sizes.members, 0))
+    return Network(
+        sizes.features, sizes.hidden, sizes.layers, shape.inputs, shape.units, shape.gates, sizes.members, sizes.outputs,
+        sizes.pitch, shape.packed, weights, bias, head,
+        np.ascontiguousarray(params["head_b"], np.float32), np.ascontiguousarray(road.T, np.float32),
+    )  # fmt: skip

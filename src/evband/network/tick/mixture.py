@@ -8,17 +8,32 @@ whole half-line covered, and a power tail z^-nu becomes the smooth (1 - u)^nu. E
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri, stdtr, stdtrit
 
-from evband.bands.kernels import standard_logpdf
-from evband.network.tick.compiling import compiled
+from evband.network.architecture import SCALE_FLOOR
+from evband.network.kernels.jit import compiled
+from evband.network.student import standard_logpdf
 
 Array = NDArray[np.float64]
+Z95 = 1.6448536269514722  # of a standard Gaussian: its 90 % band is 2 Z95 wide
 WIDTH = 2.0
 CELLS = 128
+
+
+class Target(NamedTuple):
+    """What turns standardised numbers into a band in kW."""
+
+    mean: float  # of the training power, kW
+    std: float
+    stretch: float  # about the mean
+    standing_stretch: float  # the same where the vehicle stands
+    speed: int  # input that tells a standstill; -1 for none
+    standstill: float  # under this value of it
+    tail: float  # probability beyond each end of the band
 
 
 def tail_cubics(nu: Array) -> Array:
@@ -85,7 +100,7 @@ def quantile(
 
 @compiled(error_model="numpy")
 def mixture_row(
-    target: Array,  # mean and std of the target in kW; at 3 the probability over the upper end
+    target: Target,
     k: float,  # stretch
     mu: Array,  # [members] standardised location in, kW out
     s: Array,  # [members] raw scale in, kW out
@@ -102,9 +117,9 @@ def mixture_row(
     smallest = np.inf
     for m in range(members):
         x = s[m]
-        scale = target[1] * (max(x, 0.0) + math.log1p(math.exp(-abs(x))) + 1e-4)  # softplus and its floor
+        scale = target.std * (max(x, 0.0) + math.log1p(math.exp(-abs(x))) + SCALE_FLOOR)  # softplus and its floor
         s[m], inverse[m] = scale, 1.0 / scale
-        mu[m] = target[0] + target[1] * mu[m]
+        mu[m] = target.mean + target.std * mu[m]
         mean += mu[m]
         noise += scale * scale * inflation[m]
         smallest = min(smallest, scale)
@@ -116,14 +131,16 @@ def mixture_row(
     total = math.sqrt(noise + spread)
     out[0], out[3], out[4] = mean, k * math.sqrt(noise), k * math.sqrt(spread)
     for end in range(2):
-        above = target[3] if end else 1.0 - target[3]
+        above = target.tail if end else 1.0 - target.tail
         q = quantile(above, mean + warm[end] * total, smallest, mu, s, inverse, standard[end], cubics)
         warm[end] = (q - mean) / total
         out[1 + end] = mean + k * (q - mean)
 
 
 @compiled()
-def quantile_row(target: Array, k: float, raw: Array, levels: Array, average: Array, median: Array, out: Array) -> None:
+def quantile_row(
+    target: Target, k: float, raw: Array, levels: Array, average: Array, median: Array, out: Array
+) -> None:
     """One row of a quantile head as ``predict`` has it: each member sorted, then averaged; linear between levels.
 
     raw [members, levels] comes standardised and leaves sorted; median [members] receives each member's own in kW;
@@ -136,10 +153,10 @@ def quantile_row(target: Array, k: float, raw: Array, levels: Array, average: Ar
     centre = spread = 0.0
     for m in range(members):
         _sort(raw[m])
-        median[m] = target[0] + target[1] * _between(levels, raw[m], 0.5)
+        median[m] = target.mean + target.std * _between(levels, raw[m], 0.5)
         centre += median[m] / members
         for j in range(count):
-            average[j] += (target[0] + target[1] * raw[m, j]) / members
+            average[j] += (target.mean + target.std * raw[m, j]) / members
     for m in range(members):
         spread += (median[m] - centre) ** 2 / members
     first, last = levels[0], 1.0 - levels[-1]
@@ -149,9 +166,9 @@ def quantile_row(target: Array, k: float, raw: Array, levels: Array, average: Ar
     for j in range(count - 1):
         mean += (levels[j + 1] - levels[j]) * 0.5 * (average[j] + average[j + 1])
     width = _quantile(levels, average, lower, upper, 0.95) - _quantile(levels, average, lower, upper, 0.05)
-    out[0], out[3], out[4] = mean, k * width / (2 * 1.6448536269514722), k * math.sqrt(spread)
-    out[1] = mean + k * (_quantile(levels, average, lower, upper, target[3]) - mean)
-    out[2] = mean + k * (_quantile(levels, average, lower, upper, 1.0 - target[3]) - mean)
+    out[0], out[3], out[4] = mean, k * width / (2 * Z95), k * math.sqrt(spread)
+    out[1] = mean + k * (_quantile(levels, average, lower, upper, target.tail) - mean)
+    out[2] = mean + k * (_quantile(levels, average, lower, upper, 1.0 - target.tail) - mean)
 
 
 @compiled()

@@ -1,4 +1,4 @@
-"""Weights in the order in which a tick reads them."""
+"""Shape and weights of an ensemble as a tick reads them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evband.errors import SettingsError
-from evband.network.tick.simd import LANES
+from evband.network.kernels import pack
+from evband.network.kernels.vector import LANES
 
 Params = Mapping[str, NDArray]
 
@@ -28,7 +29,7 @@ class Sizes:
     @property
     def padded(self) -> int:
         """Hidden units up to whole vectors; the extra ones have no weights and stay at zero."""
-        return -(-self.hidden // LANES) * LANES
+        return pack.up(self.hidden, LANES)
 
     @property
     def state(self) -> int:
@@ -69,37 +70,35 @@ class Sizes:
         return shapes
 
 
-def aligned(count: int, dtype: type[np.generic]) -> NDArray:
+def zeros(*shape: int) -> NDArray[np.float32]:
     """Zeros that start at a cache line, so that no vector straddles two."""
-    size = np.dtype(dtype).itemsize
-    room = np.zeros(count + 64 // size, dtype)
-    start = -room.ctypes.data % 64 // size
-    return room[start : start + count]
-
-
-def pack(params: Params, sizes: Sizes, dtype: type[np.floating]) -> tuple[NDArray, NDArray, NDArray]:
-    """Flat weights [members, layer, block, hidden + inputs, 4, LANES], biases [members, layer, block, 4, LANES] and head
-    [members, outputs, padded]; rows of the gates i, f, o halved, hidden units padded with zeros.
-    """
-    m, blocks = sizes.members, sizes.padded // LANES
-    half = np.array([0.5, 0.5, 1.0, 0.5], np.float32)[None, :, None, None]
-    weights, biases = [], []
-    for k in range(sizes.layers):
-        columns = np.concatenate([params[f"w_hh.{k}"], params[f"w_ih.{k}"], params[f"bias.{k}"][..., None]], axis=2)
-        gates = np.zeros((m, 4, sizes.padded, columns.shape[2]), np.float32)
-        gates[:, :, : sizes.hidden] = columns.reshape(m, 4, sizes.hidden, -1) * half
-        gates = gates.reshape(m, 4, blocks, LANES, -1).transpose(0, 2, 4, 1, 3)  # [members, block, column, 4, LANES]
-        weights.append(gates[:, :, :-1].reshape(m, -1))
-        biases.append(gates[:, :, -1].reshape(m, -1))
-    head = np.zeros((m, sizes.outputs, sizes.padded), np.float32)
-    head[:, :, : sizes.hidden] = params["head_w"]
-    return _flat(np.concatenate(weights, 1).astype(dtype)), _flat(np.concatenate(biases, 1)), _flat(head)
-
-
-def _flat(array: NDArray) -> NDArray:
-    out = aligned(array.size, array.dtype.type)
-    out[:] = array.ravel()
+    out = pack.aligned(*shape)
+    out[:] = 0.0
     return out
+
+
+def packed(params: Params, sizes: Sizes, reduced: bool) -> tuple[NDArray, NDArray, NDArray]:
+    """Flat weights [members, ``pack``'s layout], biases [members, layers, 4 padded] and head [members, outputs, padded].
+
+    Reduced weights are float16, as bits in uint16: Numba has no such number on the CPU, and the kernel widens them.
+    """
+    shape = pack.Shape.of(sizes.features, sizes.hidden, sizes.layers)
+    weights, unused = zeros(sizes.members, shape.packed), np.empty(shape.packed_back, np.float32)
+    biases, head = zeros(sizes.members, sizes.layers, shape.gates), zeros(sizes.members, sizes.outputs, shape.units)
+    for m in range(sizes.members):
+        for k in range(sizes.layers):
+            own = (np.ascontiguousarray(params[f"{name}.{k}"][m], np.float32) for name in ("w_ih", "w_hh", "bias"))
+            pack.pack(tuple(shape), k, *own, weights[m], unused)
+            layer = weights[
+                m, pack.forward_weights_at.py_func(shape, k) : pack.forward_weights_at.py_func(shape, k + 1)
+            ]
+            biases[m, k] = layer.reshape(shape.units // LANES, -1)[:, : 4 * LANES].ravel()
+    head[:, :, : sizes.hidden] = params["head_w"]
+    if not reduced:
+        return weights.ravel(), biases.ravel(), head.ravel()
+    halves = pack.aligned(-(-weights.size // 2)).view(np.float16)[: weights.size]
+    halves[:] = weights.ravel()
+    return halves.view(np.uint16), biases.ravel(), head.ravel()
 
 
 def fold_masks(
