@@ -52,17 +52,19 @@ LINE = {"type": "LineString", "coordinates": np.stack([LON, LAT], 1).tolist()}
 def test_osrm_and_valhalla_are_told_apart():
     with server({"/route/v1/driving/9.5": osrm(geometry=LINE)}) as url:
         assert ask(url, A, B).metres.sum() == pytest.approx(4447.8)
-        assert read_route(route_source(["47.0,9.5", "47.04,9.5"], url)).speed_kmh.max() == pytest.approx(50.04, abs=0.1)
+        assert read_route(route_source(["47.0,9.5", "47.04,9.5"], url)).speed_kmh.max() == pytest.approx(
+            50.04 * 0.9 / 0.8, abs=0.1
+        )
     edges = [{"length": 2.2, "speed": 80}, {"length": 2.248, "speed": 30}]
     trace = {"units": "kilometers", "shape": encoded(LAT, LON, 6), "edges": edges}
     up = valhalla(elevation=[400.0 + i for i in range(149)], elevation_interval=30.0)
     with server({"/route/v1": None, "/route": up, "/trace_attributes": trace}) as url:
         way = ask(url + "/", A, B)
-        assert way.speed_kmh == pytest.approx([80, 30])
+        assert way.speed_kmh == pytest.approx([72, 27])
         assert way.metres.sum() == pytest.approx(4448)
         assert way.elevation is not None
     with server({"/route/v1": None, "/route": up}) as url:
-        assert "means over manoeuvres" in ask(url, A, B).notes[0]
+        assert "means over manoeuvres" in " ".join(ask(url, A, B).notes)
 
 
 def test_refusals_and_silence():

@@ -12,11 +12,13 @@ from numpy.typing import NDArray
 
 from evband.errors import LogError
 from evband.routes.geo import decode_polyline, step_metres
+from evband.routes.speeds import OF_LIMIT
 from evband.routes.way import Way, from_speeds
 
 Array = NDArray[np.float64]
 
 ROUNDING_S = 0.05  # of each piece's duration
+SPEED_REDUCTION = 0.8  # of its standard car profile: every road at this share of its limit, for turns and traffic
 
 
 def read(data: dict[str, Any], where: str) -> Way:
@@ -39,7 +41,9 @@ def read(data: dict[str, Any], where: str) -> Way:
     metres = metres * (length / metres.sum())  # what the engine itself calls the route's length
     speed = 3.6 * metres / np.where(seconds > 0, seconds, np.nan)
     speed = np.where(np.isfinite(speed), speed, np.nanmedian(speed) if np.isfinite(speed).any() else np.nan)
-    way = Way(where, metres, speed, places=_places(route, metres, where))
+    speed = speed * (OF_LIMIT / SPEED_REDUCTION)
+    note = f"OSRM's speeds ({SPEED_REDUCTION:.0%} of a limit) are raised to {OF_LIMIT:.0%} of it"
+    way = Way(where, metres, speed, places=_places(route, metres, where), notes=(note,))
     return from_speeds(way, metres, speed, ROUNDING_S)
 
 

@@ -10,12 +10,13 @@ from numpy.typing import NDArray
 
 from evband.errors import LogError
 from evband.routes.geo import decode_polyline, step_metres
-from evband.routes.speeds import road_speed
+from evband.routes.speeds import OF_LIMIT, road_speed
 from evband.routes.way import Way, from_speeds
 
 Array = NDArray[np.float64]
 
 MILE = 1.609344
+NOTE = f"Valhalla's speeds (those of the limits) are lowered to {OF_LIMIT:.0%}"
 
 
 def read(data: dict[str, Any], where: str) -> Way:
@@ -41,8 +42,9 @@ def read_route(data: dict[str, Any], where: str) -> Way:
         raise LogError(f"{where}: this answer of Valhalla leads nowhere; check the two points.")
     metres = metres * (length / metres.sum())
     lat, lon = (np.concatenate(parts) for parts in zip(*shapes, strict=True))
-    speed = 3.6 * metres / np.where(seconds > 0, seconds, np.nan)
-    way = Way(where, metres, speed, elevation=_heights(trip["legs"], unit), places=_places(lat, lon, length))
+    speed = OF_LIMIT * 3.6 * metres / np.where(seconds > 0, seconds, np.nan)
+    height, places = _heights(trip["legs"], unit), _places(lat, lon, length)
+    way = Way(where, metres, speed, elevation=height, places=places, notes=(NOTE,))
     return from_speeds(way, metres, speed)
 
 
@@ -62,7 +64,8 @@ def read_trace(data: dict[str, Any], where: str) -> Way:
     middles = (np.cumsum(metres) - metres / 2) / 1000.0
     known = np.isfinite(height) & (height < 30_000)  # 32768: no tile
     elevation = (middles[known], height[known]) if known.any() else None
-    way = Way(where, metres, speed, elevation=elevation, places=_places(lat, lon, float(metres.sum())))
+    places = _places(lat, lon, float(metres.sum()))
+    way = Way(where, metres, speed, elevation=elevation, places=places, notes=(NOTE,))
     return from_speeds(way, metres, speed)
 
 
@@ -77,7 +80,7 @@ def joined(route: Way, trace: Way) -> Way:
 def _edge_speed(edge: dict[str, Any], unit: float) -> float:
     speed = edge.get("speed")
     if isinstance(speed, int | float) and 0 < speed * unit <= 350:
-        return float(speed) * unit
+        return OF_LIMIT * float(speed) * unit
     limit = edge.get("speed_limit")
     return road_speed(edge.get("road_class"), limit * unit if isinstance(limit, int | float) else None)
 
