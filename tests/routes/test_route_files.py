@@ -87,6 +87,7 @@ def test_a_gpx_track_is_driven_at_its_own_times_and_halts(tmp_path):
         ('{"type": "LineString", "coordinates": [[1, 2], ["a", 2]]}', "point 2 is"),
         ('{"type": "FeatureCollection", "features": 3}', "no LineString"),
         ('{"code": "NoRoute", "message": "Impossible"}', "Impossible"),
+        ('{"code": "Ok", "routes": [{"legs": [{"annotation": {"distance": [-5, 9], "duration": [1, 1]}}], "distance": 4}]}', "leads nowhere"),
         ('{"code": "Ok", "routes": []}', "neither annotations nor steps"),
         ('{"trip": {"legs": 3}}', "not a whole answer"),
         ('{"trip": {"legs": [{"maneuvers": [{"length": 1, "time": 9}], "shape": "?"}], "summary": {"length": 1}}}', "polyline"),

@@ -85,6 +85,12 @@ def test_noise_is_smoothed_and_hills_are_kept():
     assert climb == pytest.approx(600, rel=0.12)
 
 
+def test_points_closer_than_the_smoothing_are_averaged():
+    km = np.arange(100_000) * 1e-4
+    at, height, _ = tidy_elevation(km, 400 + np.arange(100_000) % 3)
+    assert height == pytest.approx(np.full(len(at), 401), abs=0.05)
+
+
 def test_spikes_are_taken_out_and_gaps_bridged():
     km = np.arange(0, 5, 0.03)
     height = 400 + 20 * km

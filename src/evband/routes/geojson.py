@@ -90,13 +90,13 @@ def _speeds(properties: dict[str, Any], points: int) -> Array:
 def _from_steps(segments: list[Any], points: int) -> Array:
     """OpenRouteService: a step's distance in m and duration in s hold between its two way points."""
     speed = np.full(points, np.nan)
-    steps = [s for segment in segments if isinstance(segment, dict) for s in segment.get("steps", [])]
+    steps = [s for segment in segments if isinstance(segment, dict) for s in segment.get("steps") or []]
     for step in steps:
         try:
             first, last = (int(i) for i in step["way_points"])
             metres, seconds = float(step["distance"]), float(step["duration"])
         except (KeyError, TypeError, ValueError):
             continue
-        if metres > 0 and seconds > 0:
+        if metres > 0 and seconds > 0 and 0 <= first < last < points:
             speed[first:last] = 3.6 * metres / seconds
     return speed

@@ -96,8 +96,11 @@ def read(data: bytes, path: str) -> Way:
     timed = time if np.isfinite(time).all() and len(time) > 1 else None
     if timed is not None and (np.diff(timed) <= 0).any():
         keep = np.append(True, timed[1:] > np.maximum.accumulate(timed)[:-1])
-        lat, lon, height, timed = lat[keep], lon[keep], height[keep], timed[keep]
-        note = (f"{int((~keep).sum())} points whose time does not increase were left out",)
+        if keep.mean() < 0.5:
+            timed, note = None, ("its times do not increase, so they are not used",)
+        else:
+            lat, lon, height, timed = lat[keep], lon[keep], height[keep], timed[keep]
+            note = (f"{int((~keep).sum())} points whose time does not increase were left out",)
     if timed is not None and len(timed) > 1 and timed[-1] - timed[0] < 1.0:
         timed = None
     return from_points(path, lat, lon, height, timed).noted(*note)

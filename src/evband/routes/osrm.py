@@ -36,7 +36,12 @@ def read(data: dict[str, Any], where: str) -> Way:
         raise LogError(
             f"{where}: this answer of OSRM has neither annotations nor steps; ask with annotations=true."
         ) from None
-    if not np.isfinite(metres).all() or not np.isfinite(seconds).all() or metres.sum() <= 0:
+    if (
+        not np.isfinite(metres).all()
+        or not np.isfinite(seconds).all()
+        or min(metres.min(), seconds.min()) < 0
+        or not min(metres.sum(), length) > 0
+    ):
         raise LogError(f"{where}: this answer of OSRM leads nowhere; check the two points.")
     metres = metres * (length / metres.sum())  # what the engine itself calls the route's length
     speed = 3.6 * metres / np.where(seconds > 0, seconds, np.nan)

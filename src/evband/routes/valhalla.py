@@ -38,7 +38,7 @@ def read_route(data: dict[str, Any], where: str) -> Way:
         shapes = [decode_polyline(leg["shape"], 6, where) for leg in trip["legs"]]
     except (KeyError, IndexError, TypeError, ValueError, AttributeError):
         raise LogError(f"{where}: this is not a whole answer of Valhalla's /route; ask again.") from None
-    if not length > 0 or not np.isfinite(seconds).all():
+    if not length > 0 or not (np.isfinite(seconds) & (seconds >= 0)).all():
         raise LogError(f"{where}: this answer of Valhalla leads nowhere; check the two points.")
     metres = metres * (length / metres.sum())
     lat, lon = (np.concatenate(parts) for parts in zip(*shapes, strict=True))

@@ -34,7 +34,11 @@ def tidy_elevation(km: Array, elevation_m: Array) -> tuple[Array, Array, int]:
     points = int(min(max(round(length / STEP_M), 2), MOST_POINTS)) + 1
     even = np.linspace(km[0], km[-1], points)
     step = length / (points - 1)
-    smooth = gaussian_filter1d(np.interp(even, km, height), SIGMA_M / max(step, 1e-9), mode="nearest")
+    near = np.round((km - km[0]) * 1000.0 / max(step, 1e-9)).astype(int)  # the mean of all points near each even one
+    count = np.bincount(near, minlength=points)
+    mean = np.bincount(near, weights=height, minlength=points) / np.maximum(count, 1)
+    filled = np.interp(even, even[count > 0], mean[count > 0])
+    smooth = gaussian_filter1d(filled, SIGMA_M / max(step, 1e-9), mode="nearest")
     return even, np.asarray(smooth), spikes
 
 
