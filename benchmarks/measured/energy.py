@@ -27,7 +27,17 @@ from scipy.special import stdtrit
 import evband
 from benchmarks.common.results_file import MODELS, command
 from benchmarks.common.tasks import TASKS, Task, split
-from evband.energy import Ahead, Drive, ErrorModel, SoFar, drives_of, fit_errors, stretch_energy
+from evband.energy import (
+    Ahead,
+    Drive,
+    ErrorModel,
+    SoFar,
+    drives_of,
+    energy_part,
+    fit_errors,
+    predicted_drives,
+    stretch_energy,
+)
 from evband.energy.ahead import long_enough
 from evband.preparing import prepare
 from evband.rivals import LeastSquares
@@ -168,11 +178,8 @@ def model_of(task: Task, fold: int, train: Trips) -> tuple[evband.PowerModel, bo
     if path.exists():
         model = evband.load(path)
         assert not {t.fingerprint for t in train}.isdisjoint(model.fingerprints_), f"{path} is of other trips"
-        bands = model.out_of_bag(
-            train, prepare(train, model.settings_)[1]
-        )  # its own trips only, by this version's rules
-        assert bands is not None
-        model.energy_ = fit_errors(drives_of(bands)).to_dict()
+        job = prepare(train, model.settings_)[1]
+        model.energy_ = energy_part(model, train, model.out_of_bag(train, job), job)  # by this version's rules
         return model, True
     return evband.PowerModel(features=task.features, hz=task.hz, members=5, epochs=12).fit(train), False
 
@@ -187,7 +194,7 @@ def run(task: Task, fold: int, data: Path, contenders: list[str]) -> tuple[list[
             model, kept = model_of(task, fold, train)
             assert not {t.fingerprint for t in test} & set(model.fingerprints_), "a test trip was trained on"
             bands = model.predict(test)
-            items += independent(head, bands) if contender == "independent" else with_errors(head, drives_of(bands), model.errors_)  # fmt: skip
+            items += independent(head, bands) if contender == "independent" else with_errors(head, predicted_drives(model, test), model.errors_)  # fmt: skip
         elif contender == "average":
             items += average(head, [plain(t) for t in train], [plain(t) for t in test])
         elif contender == "fastsim":

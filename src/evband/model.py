@@ -128,9 +128,10 @@ class PowerModel(Estimator):
     def _calibrate(self, trips: Trips, job: Job) -> None:
         """Stretch the mixture so that it holds on trips that its members never saw."""
         from evband.calibration import calibration_trips, fit_stretches, minimum_trips
+        from evband.energy import energy_part
 
         bands = self.out_of_bag(trips, job)
-        self.energy_ = None if bands is None else _energy_errors(bands)
+        self.energy_ = energy_part(self, trips, bands, job)
         found = 0 if bands is None else calibration_trips(bands)
         if bands is None or found < minimum_trips(CALIBRATION_LEVEL):
             self.calibration_ = (
@@ -184,10 +185,12 @@ class PowerModel(Estimator):
 
     def recalibrate(self, trips: Any) -> Self:
         """Refit the stretches on trips that the model never saw (at least 9); whatever there were is forgotten."""
+        from evband.energy import energy_part
+
         trips = self._on_grid(trips, self.settings_)
         bands = self._bands(trips, self._networks())
         self.calibration_ = f"stretched by {self._stretch_by(self._told(bands))} on {len(trips)} trips given for it"
-        self.energy_ = _energy_errors(bands)
+        self.energy_ = energy_part(self, trips, bands)
         self.fingerprints_ = sorted({*self.fingerprints_, *trips.traces})
         return self
 
@@ -314,9 +317,10 @@ class PowerModel(Estimator):
 
     def energy(self, trips: Any, level: float = 0.9, **stretch: Any) -> Energies:
         """Energy of each trip as a distribution; `from_km`, `to_km`, `so_far`: see `evband.energy.trip_energy`."""
-        from evband.energy import trip_energy
+        from evband.energy import predicted_drives, trip_energy
 
-        return trip_energy(self.predict(trips), self.errors_, level, **stretch)
+        drives = predicted_drives(self, self._on_grid(trips, self.settings_))
+        return trip_energy(drives, self.errors_, level, **stretch)
 
     def range(self, soc: float, capacity_kwh: float, route: Any, **options: Any) -> Range:
         """How far the battery reaches along a route: see `evband.energy.plan`."""
@@ -344,16 +348,6 @@ class PowerModel(Estimator):
         if isinstance(trips, Trip):
             trips = Trips([trips])
         return (trips if isinstance(trips, Trips) else Trips.from_frame(trips)).on_grid(settings.hz)
-
-
-def _energy_errors(bands: Bands) -> dict[str, Any] | None:
-    """The error model of energy as JSON; None where too few trips can tell it."""
-    from evband.energy import drives_of, fit_errors
-
-    try:
-        return fit_errors(drives_of(bands)).to_dict()
-    except TripsError:
-        return None
 
 
 def load(path: str | Path) -> PowerModel:

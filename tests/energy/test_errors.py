@@ -8,10 +8,12 @@ import pytest
 from arch.bootstrap import MovingBlockBootstrap
 from arch.covariance.kernel import Bartlett
 from scipy.signal import lfilter
+from scipy.special import stdtrit
 
-from evband.energy import Drive, ErrorModel, SoFar, fit_errors, stretch_energy
+from evband.energy import Drive, ErrorModel, SoFar, TripMean, fit_errors, stretch_energy
 from evband.energy.errors import phi
 from evband.energy.fitting import windows
+from evband.energy.mean import fit_mean
 from evband.errors import ArtifactError, TripsError
 
 
@@ -64,10 +66,9 @@ def test_parts_are_found():
     model = fit_errors([drive(e) for e in errors_of_drives(rng, 300)])
     truth = ErrorModel(0.2, 0.25, 0.64, 80.0, 20.0, 0.0, 1.0, 1.0, 300)
     assert model.bias == pytest.approx(0.2, abs=0.1)
-    assert model.tau2 == pytest.approx(0.25, abs=0.08)
-    assert model.long_run_variance == pytest.approx(truth.long_run_variance, rel=0.5)
-    for seconds in (60.0, 300.0, 1200.0):
-        assert model.of_mean(seconds) == pytest.approx(truth.of_mean(seconds), rel=0.2)
+    for seconds in (60.0, 300.0, 1200.0):  # the t's 90 % band is as wide as the bell curve's that was drawn from
+        half = stdtrit(model.dof, 0.95) * np.sqrt(model.of_mean(seconds))
+        assert half == pytest.approx(1.645 * np.sqrt(truth.of_mean(seconds)), rel=0.2)
 
 
 def test_without_a_slow_error_it_is_the_formula_of_the_method():
@@ -76,8 +77,10 @@ def test_without_a_slow_error_it_is_the_formula_of_the_method():
     model = fit_errors([drive(e) for e in error])
     means = np.array([e.mean() for e in error])
     seconds = np.array([len(e) for e in error])
-    assert model.tau2 == pytest.approx(means.var(ddof=1) - np.mean(30.0 / seconds), abs=0.02)
-    assert model.of_mean(900.0) == pytest.approx(0.16 + 30.0 / 900, rel=0.25)
+    within = np.mean(30.0 / seconds)
+    half = stdtrit(model.dof, 0.95) * np.sqrt([model.tau2, model.of_mean(900.0)])
+    assert half[0] == pytest.approx(1.645 * np.sqrt(means.var(ddof=1) - within), rel=0.2)
+    assert half[1] == pytest.approx(1.645 * np.sqrt(0.16 + 30.0 / 900), rel=0.15)
 
 
 def test_bands_cover_new_trips_and_stretches_where_independent_summing_does_not():
@@ -150,7 +153,7 @@ def test_the_drive_so_far_narrows_the_rest_at_the_same_coverage():
         bands = [stretch_energy(d, slice(len(d) // 2, len(d)), model, so_far) for so_far in (False, True)]
         covered.append([abs(b.energy_kwh - b.mean_kwh) <= b.interval(0.9)[1] - b.mean_kwh for b in bands])
         width.append([b.scale_kwh for b in bands])
-    assert np.all(np.abs(np.mean(covered, axis=0) - 0.9) < 0.06)
+    assert np.all(np.abs(np.mean(covered, axis=0) - 0.9) < 0.08)
     assert np.mean([w[1] for w in width]) < 0.75 * np.mean([w[0] for w in width])
 
 
@@ -199,3 +202,62 @@ def test_a_damaged_calibration_is_an_error(change):
     assert ErrorModel.from_dict(json.loads(json.dumps(saved))) == ErrorModel.from_dict(saved)
     with pytest.raises(ArtifactError, match="energy calibration"):
         ErrorModel.from_dict(saved | change)
+
+
+def mixed(error, linear_error, speed, name="trip"):
+    """Measured power, a network that errs by `error` and a linear path that errs by `linear_error`."""
+    n = len(speed)
+    power = 5.0 + 0.1 * speed
+    members = np.stack([power - error - 0.1, power - error + 0.1])
+    return Drive(name, 1.0, members.mean(0), members, np.ones(n), np.zeros(n, bool), speed, power, power - linear_error)
+
+
+def test_the_linear_path_is_weighed_in_where_it_is_better_over_trips():
+    rng = np.random.default_rng(11)
+    drives = []
+    for i in range(30):
+        own, shared = rng.normal(size=2)
+        drives.append(mixed(0.2 * shared + own, 0.2 * shared - own, np.full(600, 50.0), str(i)))
+    found = fit_mean(drives)
+    assert found.weight == 0.5  # what is their own cancels
+    seen = found.of(drives[0])
+    assert np.allclose(seen.mean, seen.members.mean(0))
+    assert seen.members.mean(axis=1).std() == pytest.approx(0.5 * drives[0].members.mean(axis=1).std())
+    assert TripMean.from_dict(json.loads(json.dumps(found.to_dict()))) == found
+    assert fit_mean(drives[:5]) == TripMean()  # too few to say
+
+
+def test_an_error_that_grows_with_speed_is_corrected_between_trips_and_rows_agree_with_drives():
+    rng = np.random.default_rng(12)
+    drives = []
+    for i in range(40):
+        speed = np.clip(rng.uniform(20, 110) + 5 * rng.normal(size=900), 0, None)
+        drives.append(mixed(0.02 * speed + 0.2 * rng.normal(), 0.02 * speed + 0.2 * rng.normal(), speed, str(i)))
+    found = fit_mean(drives)
+    left = [np.mean(found.of(d).mean - d.mean - 0.02 * (d.speed_kmh - 65)) for d in drives]
+    assert np.std(left) < 0.15  # instead of 0.5 kW without
+    d = drives[3]
+    rows = [found.row(d.mean[i], d.linear[i], d.speed_kmh[i], 0.0) for i in range(50)]
+    assert np.allclose(rows, found.added(d)[:50])
+
+
+@pytest.mark.parametrize("change", [{"weight": 2.0}, {"slopes": [1.0]}, {"most_kw": float("nan")}, {"centres": "x"}])
+def test_a_damaged_mean_is_an_error(change):
+    with pytest.raises(ArtifactError, match="mean over trips"):
+        TripMean.from_dict(TripMean().to_dict() | change)
+
+
+def test_what_an_earlier_version_saved_is_read_as_it_was_meant():
+    saved = ErrorModel(0.0, 0.1, 0.1, 20.0, 5.0, 0.5, 1.0, 2.0, 20).to_dict()
+    old = ErrorModel.from_dict({k: v for k, v in saved.items() if k not in ("spread", "tails", "mean")})
+    assert old.dof == pytest.approx(19)
+    assert old.spread == 1.0
+    assert old.mean == TripMean()
+
+
+def test_one_odd_trip_does_not_widen_all_bands():
+    rng = np.random.default_rng(13)
+    error = errors_of_drives(rng, 40)
+    usual = fit_errors([drive(e) for e in error])
+    odd = fit_errors([drive(e) for e in [*error[:-1], error[-1] + 8.0]])
+    assert odd.of_mean(1200.0) < 1.5 * usual.of_mean(1200.0)

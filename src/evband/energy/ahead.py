@@ -74,7 +74,7 @@ class Ahead:
         """(mean, t scale) in kWh of the energy to each point, given the drive so far."""
         hours = self.seconds / 3600.0
         shift, variance = past.ahead(self.seconds, self.size / self.seconds)
-        spread = self.members_kwh.var(axis=0)
+        spread = self.errors.epistemic(self.members_kwh)
         return self.mean_kwh + shift * hours, np.sqrt(variance * hours**2 + spread)
 
     def chances(self, battery_kwh: float, past: SoFar) -> Array:

@@ -11,7 +11,7 @@ from evband.bands import Bands, Mixture, QuantileSet, Stacked, StudentMixture
 from evband.errors import TripsError
 
 Array = NDArray[np.float64]
-OUTSIDE = 4.0  # an error's variance is taken as four times as large where an input left the training range
+OUTSIDE = 2.0  # an error's variance is taken as twice as large where an input left the training range
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,6 +26,8 @@ class Drive:
     outside: NDArray[np.bool_]  # [T]
     speed_kmh: Array  # [T]
     power_kw: Array  # [T] as measured, NaN where unknown
+    linear: Array | None = None  # [T] kW, least squares on the road-load features
+    climb_ms: Array | None = None  # [T], where elevation is an input
 
     def __len__(self) -> int:
         return len(self.mean)
@@ -46,6 +48,8 @@ class Drive:
             self.outside[which],
             self.speed_kmh[which],
             self.power_kw[which],
+            None if self.linear is None else self.linear[which],
+            None if self.climb_ms is None else self.climb_ms[which],
         )
 
     def between_km(self, start: float, end: float) -> slice:
@@ -56,16 +60,16 @@ class Drive:
         )
 
 
-def drives_of(bands: Bands) -> list[Drive]:
-    """Predicted trips as drives, in the order of the bands."""
+def drives_of(bands: Bands, linear: Array | None = None, climb_ms: Array | None = None) -> list[Drive]:
+    """Predicted trips as drives, in the order of the bands; `linear` and `climb_ms` are per row of all of them."""
     if bands.hz is None or bands.speed_kmh is None:
         raise TripsError("These bands lack their grid rate or speed, which energy needs; take them from predict.")
     ids = bands.trip_id.tolist()
     starts = [i for i, name in enumerate(ids) if i == 0 or name != ids[i - 1]]
-    return [_drive(bands, a, b) for a, b in zip(starts, [*starts[1:], len(ids)], strict=True)]
+    return [_drive(bands, a, b, linear, climb_ms) for a, b in zip(starts, [*starts[1:], len(ids)], strict=True)]
 
 
-def _drive(bands: Bands, a: int, b: int) -> Drive:
+def _drive(bands: Bands, a: int, b: int, linear: Array | None, climb_ms: Array | None) -> Drive:
     part = bands.members.rows(np.arange(a, b))
     mean, stretch = part.mean, np.asarray(bands.stretch)[a:b]
     speed, power = bands.speed_kmh, bands.power_kw
@@ -80,6 +84,8 @@ def _drive(bands: Bands, a: int, b: int) -> Drive:
         outside=np.asarray(bands.outside[a:b], bool),
         speed_kmh=np.nan_to_num(np.maximum(speed[a:b], 0.0)),
         power_kw=np.full(b - a, np.nan) if power is None else np.asarray(power[a:b], float),
+        linear=None if linear is None else linear[a:b],
+        climb_ms=None if climb_ms is None else climb_ms[a:b],
     )
 
 

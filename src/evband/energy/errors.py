@@ -8,25 +8,30 @@ predicted power is taken as
 with a trip effect b (variance tau^2), a slow error u with correlation exp(-lag/L), and fast noise w with long-run variance R. So the
 mean of e over T seconds has variance
 
-    g (tau^2 + s^2 phi(T/L) + R/T) + EU,   phi(x) = 2 (x - 1 + exp(-x)) / x^2
+    g (tau^2 + s^2 phi(T/L) + R/T) + k EU,   phi(x) = 2 (x - 1 + exp(-x)) / x^2
 
-which for T far over L is the plain  tau^2 + LRV/T + EU  with LRV = R + 2 s^2 L, and stays right for short stretches. EU is the
-variance over members of their mean power. g is how noisy the model itself calls the stretch: (1 - c) + c (its aleatoric variance over
-that of the calibration trips); c = 0 would give a motorway the errors of a traffic jam.
+which for T far over L is the plain  tau^2 + LRV/T + k EU  with LRV = R + 2 s^2 L, and stays right for short stretches. EU is the
+variance over members of their mean power, k how much of it shows in the errors of trips. g is how noisy the model itself calls the
+stretch: (1 - c) + c (its aleatoric variance over that of the calibration trips); c = 0 would give a motorway the errors of a
+traffic jam. Trips' errors have heavy tails (one odd trip in ten), so the parts are fitted by the likelihood of a Student-t with
+`tails` degrees of freedom, and a new trip's band is a t whose degrees of freedom also know how few trips it rests on:
+1/dof = 1/tails + 1/(trips - 1).
 """
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evband.energy.drives import OUTSIDE, Drive
+from evband.energy.mean import TripMean
 from evband.errors import ArtifactError
 
 Array = NDArray[np.float64]
+GAUSSIAN = 1e9  # degrees of freedom of a bell curve, nearly
 
 
 def phi(x: ArrayLike) -> Array:
@@ -49,10 +54,17 @@ class ErrorModel:
     most: float  # kW^2, their 99 % quantile: a model's noise runs wild where it has seen nothing
     trips: int
     lasting: float = 1.0  # correlation of the trip effect so far with that of the rest: heaters warm up, winds turn
+    spread: float = 1.0  # k
+    tails: float = GAUSSIAN
+    mean: TripMean = field(default_factory=TripMean)
 
     @property
-    def dof(self) -> int:
-        return self.trips - 1
+    def dof(self) -> float:
+        return 1.0 / (1.0 / self.tails + 1.0 / (self.trips - 1))
+
+    def epistemic(self, members: Array) -> Array:
+        """k EU in the unit of `members` squared: [M, ...] -> [...]."""
+        return np.asarray(self.spread * members.var(axis=0))
 
     @property
     def long_run_variance(self) -> float:
@@ -80,13 +92,15 @@ class ErrorModel:
         return known * OUTSIDE if outside else known
 
     def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
+        return asdict(self) | {"mean": self.mean.to_dict()}
 
     @classmethod
     def from_dict(cls, saved: Any) -> ErrorModel:
         """Inverse of `to_dict`; a model file is not to be trusted."""
+        before = {"spread": 1.0, "tails": GAUSSIAN, "mean": TripMean().to_dict()}  # what earlier versions did
         try:
-            values: dict[str, Any] = {f.name: float(saved[f.name]) for f in fields(cls)}
+            saved = before | dict(saved)
+            values: dict[str, Any] = {f.name: float(saved[f.name]) for f in fields(cls) if f.name != "mean"}
         except (KeyError, TypeError, ValueError) as problem:
             raise ArtifactError(
                 f"The energy calibration in the model file is damaged ({problem}); fit it again."
@@ -94,9 +108,10 @@ class ErrorModel:
         sane = all(np.isfinite(v) for v in values.values()) and min(values[k] for k in ("slow_s", "noise", "most")) > 0
         if (
             not sane
-            or min(values[k] for k in ("tau2", "slow", "fast", "share", "lasting")) < 0
+            or min(values[k] for k in ("tau2", "slow", "fast", "share", "lasting", "spread")) < 0
             or values["lasting"] > 1
             or values["trips"] < 2
+            or values["tails"] <= 0
         ):
             raise ArtifactError("The energy calibration in the model file is damaged; fit it again.")
-        return cls(**{**values, "trips": int(values["trips"])})
+        return cls(**{**values, "trips": int(values["trips"]), "mean": TripMean.from_dict(saved["mean"])})

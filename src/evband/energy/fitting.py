@@ -1,4 +1,11 @@
-"""Fitting the error model: the variance of mean errors at all horizons, from trips that their predictors never saw."""
+"""Fitting the error model: from trips that their predictors never saw, for the next trip.
+
+Three steps, each from trips as wholes. First the mean over trips (`evband.energy.mean`). Then the shape within a trip: the
+variance of mean errors over windows of 10 s to 21 min is fitted with non-negative parts; h times the variance at horizon h is the
+Newey-West (Bartlett) long-run variance with h lags, so short horizons tell R, middle ones s and L. A trip counts at most
+`ODD` times the middle one there. Last the level: whole trips' mean errors are a Student-t with the model's variance, and the trip
+effect, the within part's factor, the share c, the weight k and the bias are where that likelihood, times a wide prior, is highest.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +13,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import nnls
+from scipy.optimize import minimize, nnls
 
 from evband.energy.drives import Drive
 from evband.energy.errors import ErrorModel, phi
+from evband.energy.mean import fit_mean
 from evband.energy.so_far import how_lasting
 from evband.errors import TripsError
 
@@ -18,22 +26,20 @@ Array = NDArray[np.float64]
 LEAST_TRIPS = 3
 HORIZONS_S = 10.0 * 2.0 ** np.arange(8)  # 10 s .. 21 min
 SLOW_S = (20.0, 40.0, 80.0, 160.0, 320.0, 640.0)
-SHARES = (0.0, 0.25, 0.5, 0.75, 0.9)
-PARTS = 10  # in which trips are left out to choose the share
-LIKELIHOOD_FROM_S = 160.0  # the share is chosen by stretches a driver would ask about
+SHAPE_SHARE = 0.5  # of the noise in g while the shape within trips is fitted
+ODD = 10.0  # a trip's windows count at most so many times the middle trip's
+TAILS = 5.0  # degrees of freedom of trips' errors: their kurtosis is 2 to 14 on ten logs
+PRIOR_FACTOR = 0.7  # of the variance within trips, before any: a t has a scale below its deviation
+PRIOR_SPREAD = 0.25  # k before any trip: in ten logs members differed more over trips than their errors showed
 
 
 @dataclass(frozen=True)
 class _Windows:
-    """Overlapping stretches of one length in one trip."""
+    """Overlapping stretches of one length in one trip, or whole trips."""
 
     error: Array  # mean measured minus predicted, kW
     noise: Array  # mean aleatoric variance, kW^2
     spread: Array  # EU: variance over members of their mean power, kW^2
-    trip: int = 0  # number of the trip
-
-    def pick(self, which: NDArray[np.bool_]) -> _Windows:
-        return _Windows(self.error[which], self.noise[which], self.spread[which])
 
 
 ByHorizon = dict[float, list[_Windows]]
@@ -47,41 +53,27 @@ def fit_errors(drives: list[Drive]) -> ErrorModel:
             f"Energy bands need at least {LEAST_TRIPS} trips with measured power that the model did not train on, and there are "
             f"{len(drives)}; give more trips."
         )
+    mean = fit_mean(drives)
+    drives = [mean.of(d) for d in drives]
     seconds = np.array([len(d) / d.hz for d in drives])
     whole = [windows(d, len(d)) for d in drives]
-    error, noises, spread = (np.array([float(getattr(w, n)[0]) for w in whole]) for n in ("error", "noise", "spread"))
-    trips = _Windows(error, noises, spread)
-    by_horizon: ByHorizon = {}
-    for horizon in HORIZONS_S:
-        found = [
-            replace(windows(d, round(horizon * d.hz)), trip=i)
-            for i, d in enumerate(drives)
-            if len(d) >= horizon * d.hz >= 1
-        ]
-        found = [w for w in found if len(w.error)]
-        if len(found) >= max(LEAST_TRIPS, len(drives) / 3):
-            by_horizon[float(horizon)] = found
+    trips = _Windows(*(np.array([float(getattr(w, n)[0]) for w in whole]) for n in ("error", "noise", "spread")))
     noise = float(np.mean([d.noise.mean() for d in drives]))
-    share = max(SHARES, key=lambda share: _left_out(by_horizon, trips, seconds, share, noise))
-    best = _fit(by_horizon, trips, seconds, share, noise)
+    shape = _shape(_by_horizon(drives), trips, seconds, noise)
+    best = _level(shape, trips, seconds)
     best = replace(best, most=float(np.quantile(np.concatenate([d.noise for d in drives]), 0.99)))
-    return replace(best, lasting=how_lasting(best, drives))
+    return replace(best, lasting=how_lasting(best, drives), mean=mean)
 
 
-def _left_out(by_horizon: ByHorizon, trips: _Windows, seconds: Array, share: float, noise: float) -> float:
-    """Log likelihood of calibration trips left out of the fit in turn: what fits its own trips best need not fit the next."""
-    number = np.arange(len(seconds))
-    parts = min(PARTS, len(seconds))
-    total = 0.0
-    for part in range(parts):
-        out = number % parts == part
-        if (~out).sum() < 2:
-            return 0.0
-        kept = {h: [w for w in ws if not out[w.trip]] for h, ws in by_horizon.items()}
-        model = _fit({h: ws for h, ws in kept.items() if ws}, trips.pick(~out), seconds[~out], share, noise)
-        held = {h: [w for w in ws if out[w.trip]] for h, ws in by_horizon.items()}
-        total += _likelihood(model, held, trips.pick(out), seconds[out])
-    return total
+def _by_horizon(drives: list[Drive]) -> ByHorizon:
+    """Windows of every horizon that a third of the trips (and three of them) are long enough for."""
+    found: ByHorizon = {}
+    for horizon in HORIZONS_S:
+        of_trips = [windows(d, round(horizon * d.hz)) for d in drives if len(d) >= horizon * d.hz >= 1]
+        of_trips = [w for w in of_trips if len(w.error)]
+        if len(of_trips) >= max(LEAST_TRIPS, len(drives) / 3):
+            found[float(horizon)] = of_trips
+    return found
 
 
 def windows(drive: Drive, rows: int) -> _Windows:
@@ -103,24 +95,15 @@ def _sums(values: Array, rows: int, at: NDArray[np.int64]) -> Array:
     return np.asarray(total[..., at + rows] - total[..., at])
 
 
-def _fit(by_horizon: ByHorizon, trips: _Windows, seconds: Array, share: float, noise: float) -> ErrorModel:
-    """At one share: non-negative parts that fit the variance at all horizons, then tau^2 from the whole trips.
-
-    h times the variance at horizon h is the Newey-West (Bartlett) long-run variance with h lags, so short horizons tell R,
-    middle ones s and L, and tau^2 = max(0, Var of trips' mean errors - mean within-trip variance - mean EU).
-    """
+def _shape(by_horizon: ByHorizon, trips: _Windows, seconds: Array, noise: float) -> ErrorModel:
+    """Non-negative parts that fit the variance at all horizons and over whole trips, robustly."""
     n = len(seconds)
-    size = (1.0 - share) + share * trips.noise / noise
-    bias = float(np.average(trips.error, weights=1.0 / size))
-    correction = n / (n - 1.0)  # for the bias, which was estimated from the same trips
+    bias = float(np.median(trips.error))
     horizons = np.array(list(by_horizon))
-    variance = np.array([np.mean([_second_moment(w, bias, share, noise) for w in ws]) for ws in by_horizon.values()])
-    of_trips = correction * float(np.mean((trips.error - bias) ** 2 / size))
-    target = np.append(correction * variance, of_trips)
-    spread = [np.mean([np.mean(w.spread / _size(w, share, noise)) for w in ws]) for ws in by_horizon.values()]
-    own = np.maximum(target - np.append(spread, np.mean(trips.spread / size)), 1e-3 * target + 1e-12)  # without EU
-    best = np.inf
-    parts, slow_s = np.zeros(3), SLOW_S[0]
+    variance = [_middle([_second_moment(w, bias, noise) for w in ws]) for ws in by_horizon.values()]
+    whole = _middle(list((trips.error - bias) ** 2 / _size(trips.noise, SHAPE_SHARE, noise)))
+    own = np.maximum(n / (n - 1.0) * np.append(variance, whole), 1e-12)
+    best, parts, slow_s = np.inf, np.zeros(3), SLOW_S[0]
     for length in SLOW_S:
         design = np.stack(
             [np.ones(len(own)), np.append(phi(horizons / length), phi(seconds / length).mean()),
@@ -130,28 +113,45 @@ def _fit(by_horizon: ByHorizon, trips: _Windows, seconds: Array, share: float, n
         found, left = nnls(design * weight[:, None], own * weight)
         if left < best:
             best, parts, slow_s = left, found, length
-    within = float(np.mean(parts[1] * phi(seconds / slow_s) + parts[2] / seconds))
-    tau2 = max(0.0, float(own[-1]) - within)
-    return ErrorModel(bias, tau2, float(parts[1]), slow_s, float(parts[2]), share, noise, np.inf, n)
+    return ErrorModel(bias, float(parts[0]), float(parts[1]), slow_s, float(parts[2]), SHAPE_SHARE, noise, np.inf, n)
 
 
-def _size(w: _Windows, share: float, noise: float) -> Array:
-    return (1.0 - share) + share * w.noise / noise
+def _middle(moments: list[float]) -> float:
+    """The mean over trips, each counting at most `ODD` times the middle one."""
+    return float(np.mean(np.minimum(moments, ODD * np.median(moments) + 1e-12)))
 
 
-def _second_moment(w: _Windows, bias: float, share: float, noise: float) -> float:
-    return float(np.mean((w.error - bias) ** 2 / _size(w, share, noise)))
+def _size(noise: Array, share: float, typical: float) -> Array:
+    return (1.0 - share) + share * noise / typical
 
 
-def _likelihood(model: ErrorModel, by_horizon: ByHorizon, trips: _Windows, seconds: Array) -> float:
-    """Gaussian log likelihood of trips, and of long stretches with those of one trip weighing as one."""
+def _second_moment(w: _Windows, bias: float, noise: float) -> float:
+    return float(np.mean((w.error - bias) ** 2 / _size(w.noise, SHAPE_SHARE, noise)))
 
-    def gain(w: _Windows, t: Array | float) -> Array:
-        variance = model.of_mean(t, _size(w, model.share, model.noise)) + w.spread
-        return np.asarray(-0.5 * (np.log(variance) + (w.error - model.bias) ** 2 / variance))
 
-    total = float(gain(trips, seconds).sum())
-    for horizon, found in by_horizon.items():
-        if horizon >= LIKELIHOOD_FROM_S:
-            total += sum(float(gain(w, horizon).mean()) for w in found)
-    return total
+def _level(shape: ErrorModel, trips: _Windows, seconds: Array) -> ErrorModel:
+    """Trip effect, factor of the within part, share, weight of EU and bias at the mode of the Student-t posterior.
+
+    Priors: logs of tau^2 (around half the robust variance of the trips' errors), of the factor and of k with deviations
+    2, 0.5 and 1, the logit of the share with 1.5, the bias with half the errors' deviation.
+    """
+    within = shape.slow * phi(seconds / shape.slow_s) + shape.fast / seconds
+    deviation = 1.4826 * float(np.median(np.abs(trips.error - np.median(trips.error)))) + 1e-6
+    start = np.array([2.0 * np.log(deviation) - 0.7, np.log(PRIOR_FACTOR), 0.0, np.log(PRIOR_SPREAD), shape.bias / deviation])  # fmt: skip
+    width = np.array([2.0, 0.5, 1.5, 1.0, 0.5])
+    centre = np.append(start[:4], 0.0)
+
+    def unlikely(p: Array) -> float:
+        tau2, factor, k = np.exp(p[[0, 1, 3]])
+        share = 1.0 / (1.0 + np.exp(-p[2]))
+        variance = _size(trips.noise, share, shape.noise) * (tau2 + factor * within) + k * trips.spread
+        z2 = (trips.error - p[4] * deviation) ** 2 / variance
+        loss = 0.5 * np.log(variance) + 0.5 * (TAILS + 1.0) * np.log1p(z2 / TAILS)
+        return float(loss.sum() + 0.5 * (((p - centre) / width) ** 2).sum())
+
+    p = minimize(unlikely, start, method="Nelder-Mead", options={"maxiter": 2000, "xatol": 1e-3, "fatol": 1e-4}).x
+    tau2, factor, k = (float(x) for x in np.exp(p[[0, 1, 3]]))
+    return replace(
+        shape, bias=float(p[4]) * deviation, tau2=tau2, slow=factor * shape.slow, fast=factor * shape.fast,
+        share=float(1.0 / (1.0 + np.exp(-p[2]))), spread=k, tails=TAILS,
+    )  # fmt: skip

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from evband.channels import EDGES
 from evband.energy.ahead import FARTHEST_KM, Ahead, long_enough
-from evband.energy.drives import drives_of
+from evband.energy.calibrating import predicted_drives
 from evband.energy.so_far import SoFar
 from evband.errors import ChannelError, EvbandError, SettingsError, TripsError
 from evband.routes import Route, read_route
@@ -118,7 +118,7 @@ def plan(
     check_supplies(model, way)
     trip = way.on_grid(hz)
     once, rows = len(trip), 0 if driven is None else len(driven)
-    drive = drives_of(model.predict(Trips([_joined(driven, trip, model.feature_map_.channels)])))[0]
+    drive = predicted_drives(model, Trips([_joined(driven, trip, model.feature_map_.channels)]))[0]
     past = SoFar(errors)
     past.drive(drive.rows(slice(0, rows)))
     first, again = drive.rows(slice(rows, rows + once)), drive.rows(slice(rows + once, None))

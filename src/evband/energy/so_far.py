@@ -118,13 +118,13 @@ def how_lasting(errors: ErrorModel, drives: list[Drive]) -> float:
             rest = error[cut:]
             if not np.isfinite(rest).any():
                 continue
-            spread = float(drive.members[:, cut:].mean(axis=1).var())
+            spread = float(errors.epistemic(drive.members[:, cut:].mean(axis=1)))
             for i, lasting in enumerate(LASTING):
                 past.errors = replace(errors, lasting=lasting)
                 shift, variance = past.ahead(len(rest) / drive.hz, float(sizes[cut:].mean()))
                 scale = math.sqrt(float(variance) + spread)
                 z = (float(np.nanmean(rest)) - float(shift)) / scale
-                gain[i] -= math.log(scale) + 0.5 * (errors.trips) * math.log1p(z * z / errors.dof)
+                gain[i] -= math.log(scale) + 0.5 * (errors.dof + 1.0) * math.log1p(z * z / errors.dof)
     return LASTING[int(np.argmax(gain))]
 
 

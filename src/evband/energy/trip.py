@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from scipy.special import stdtr, stdtrit
 
-from evband.bands import Bands, check_level
-from evband.energy.drives import Drive, drives_of
+from evband.bands import check_level
+from evband.energy.drives import Drive
 from evband.energy.errors import ErrorModel
 from evband.energy.so_far import SoFar
 from evband.errors import SettingsError, TripsError
@@ -107,7 +107,7 @@ class Energies(Sequence[EnergyBand]):
 
 
 def trip_energy(
-    bands: Bands,
+    drives: Sequence[Drive],
     errors: ErrorModel,
     level: float = 0.9,
     from_km: float = 0.0,
@@ -118,7 +118,7 @@ def trip_energy(
     if not (np.isfinite(from_km) and from_km >= 0 and (to_km is None or to_km > from_km)):
         raise SettingsError(f"The stretch from {from_km} to {to_km} km is none; give 0 <= from_km < to_km.")
     found = []
-    for drive in drives_of(bands):
+    for drive in drives:
         which = slice(0, len(drive)) if from_km == 0 and to_km is None else drive.between_km(from_km, to_km or np.inf)
         if which.start >= which.stop:
             raise TripsError(
@@ -138,7 +138,7 @@ def stretch_energy(drive: Drive, which: slice, errors: ErrorModel, so_far: bool 
     seconds = len(part) / part.hz
     shift, variance = past.ahead(seconds, float(errors.sizes(part).mean()))
     hours = seconds / 3600.0
-    spread = float(part.members.mean(axis=1).var())
+    spread = float(errors.epistemic(part.members.mean(axis=1)))
     known = np.isfinite(part.power_kw)
     measured = float(np.where(known, part.power_kw, part.mean).mean()) * hours
     return EnergyBand(

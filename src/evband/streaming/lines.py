@@ -13,7 +13,7 @@ from scipy.special import stdtrit
 
 from evband.calibration.online import OnlineCalibration
 from evband.channels import CHANNELS
-from evband.energy import Ahead, SoFar, check_battery
+from evband.energy import Ahead, RowMean, SoFar, check_battery
 from evband.energy.range import LEVELS, plan
 from evband.errors import SettingsError
 from evband.logs.formats.abrp import KEYS
@@ -64,6 +64,7 @@ class LineStream:
         self._online = OnlineCalibration(level, hz=self._stream.hz) if adapt else None
         self._errors = None if model.energy_ is None else model.errors_
         self._past = None if self._errors is None else SoFar(self._errors)
+        self._path = None if self._errors is None else RowMean(model.feature_map_, self._errors.mean)
         self._battery = battery
         self._quantiles = {} if self._errors is None else {k: float(stdtrit(self._errors.dof, p)) for k, p in LEVELS.items()}  # fmt: skip
         self._model = hashlib.sha256(model.theta_.tobytes()).hexdigest()[:16]
@@ -150,6 +151,9 @@ class LineStream:
         if self._errors is None or self._past is None:
             return
         size = self._errors.size((aleatoric / self._stream.stretch) ** 2, outside)
+        assert self._path is not None
+        added = self._path.added(mean, speed, self._stream.road)
+        mean += added
         if self._online is not None and power is not None:
             self.measured_kwh += power * step / 3600.0
             self._past.add(power - mean, size, step)
@@ -158,7 +162,8 @@ class LineStream:
             self._past.wait(step)
         self.seconds += step
         self.mean_kwh += (mean + self._errors.bias) * step / 3600.0
-        self.members_kwh += self._stream.engine.location[0] * (step / 3600.0)
+        own = 1.0 - self._errors.mean.weight  # what all members share changes no spread
+        self.members_kwh += own * self._stream.engine.location[0] * (step / 3600.0)
         self.size += size * step
 
     def _energy(self) -> dict[str, float] | None:
@@ -170,7 +175,7 @@ class LineStream:
             hours, e, m = self.seconds / 3600.0, self._errors, self.members_kwh
             x = self.seconds / e.slow_s
             within = e.slow * 2.0 * (x + math.expm1(-x)) / (x * x) + e.fast / self.seconds
-            spread = max(float(m @ m) / len(m) - (float(m.sum()) / len(m)) ** 2, 0.0)
+            spread = e.spread * max(float(m @ m) / len(m) - (float(m.sum()) / len(m)) ** 2, 0.0)
             scale = math.sqrt(self.size / self.seconds * (e.trip_effect + within) * hours * hours + spread)
         return {name: centre + q * scale for name, q in self._quantiles.items()}
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evband.bands import check_level
 from evband.channels import CHANNELS, EDGES
@@ -46,6 +47,7 @@ class Stream:
         self._standstill = model.feature_map_.standstill
         self._stretches = model.stretch_, model.standing_stretch_
         self.stretch = model.stretch_  # of the last step
+        self.road: NDArray[np.float32] = np.zeros(0, np.float32)  # [K], its road-load features
         self._warmup = WARMUP_S * self.hz
         self.reset()
 
@@ -59,6 +61,7 @@ class Stream:
     def step(self, values: Mapping[str, float | None]) -> Band:
         """`tick` for values whose names are known to be channels."""
         x, r, outside = self._features.tick(values)
+        self.road = r
         mean, lower, upper, aleatoric, epistemic = self.engine.tick(x, r).tolist()
         if self._standstill is not None:
             column, limit = self._standstill
