@@ -63,7 +63,7 @@ def sums(bands: Bands, rows: np.ndarray) -> dict[str, float]:
 
 
 def score(bands: Bands, head: dict[str, Any]) -> list[dict[str, Any]]:
-    """One line a trip and set of rows: all, and those after warm-up."""
+    """One line per trip and set of rows: all, and those after warm-up."""
     measured = np.isfinite(bands.power_kw) if bands.power_kw is not None else np.zeros(len(bands), bool)
     lines = []
     for trip in dict.fromkeys(bands.trip_id.tolist()):

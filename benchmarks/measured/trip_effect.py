@@ -3,7 +3,7 @@
     PYTHONPATH=src python -m benchmarks.measured.trip_effect [--members 30] [--processes 8]   # after folds.py prepare; GPU or CPU
 
 The training trips of outer folds 0 and 3 are cut into five again; three of the five are tested in turn. Default settings
-(beta 0.5, temperature 0.1, no search), calibrated, rows after warm-up. One row a log, effect and cut: sums over its n rows.
+(beta 0.5, temperature 0.1, no search), calibrated, rows after warm-up. One row per log, effect and cut: sums over its n rows.
 """
 
 from __future__ import annotations

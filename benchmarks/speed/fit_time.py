@@ -104,7 +104,7 @@ def main() -> None:
             for _ in range(given.repeats)
             for fit in given.fits
         ]
-    write(given.out, rows, "a row a fit; seconds include reading; compile_s is apart")
+    write(given.out, rows, "a row per fit; seconds include reading; compile_s is apart")
     show("whole fits", rows)
 
 

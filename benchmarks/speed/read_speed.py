@@ -26,7 +26,7 @@ from evband.trips.readings import ReadOptions
 
 
 def make_log(rows: int, seed: int = 0) -> bytes:
-    """A drive whose PIDs are asked in turn, 25 a second."""
+    """A drive whose PIDs are asked in turn, 25 per second."""
     rng = np.random.default_rng(seed)
     pids = [
         "Vehicle speed",

@@ -172,7 +172,7 @@ def _features(saved: dict[str, Any]) -> FeatureMap:
 
 
 def _networks(saved: Any, settings: Settings) -> int:
-    """How many networks there are: one a member, or those of a dropout method."""
+    """How many networks there are: one per member, or those of a dropout method."""
     right = saved >= 1 if settings.kind == "dropout" else saved == settings.members
     if not (isinstance(saved, int) and right):
         raise ArtifactError("it does not hold as many networks as its settings name; fit it again")

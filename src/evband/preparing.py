@@ -26,7 +26,7 @@ def prepare(trips: Trips, settings: Settings, features: FeatureMap | None = None
     )
     rows = [features.transform(trip) for trip in trips]
     if not any(np.isfinite(row.y).any() for row in rows):
-        raise TripsError("none of these trips has measured power; a model can only be fitted to logs with power_kw")
+        raise TripsError("none of these trips has measured power; a model can only be fitted to logs with power_kw.")
     lengths = np.array([len(row) for row in rows])
     data = Data(
         np.concatenate([row.x for row in rows]),

@@ -116,7 +116,7 @@ def test_ticks_of_grid_steps_are_bands_of_predict(model):
         band = stream.tick(**{k: v for k, v in row.items() if k not in ("time_s", "segment", "power_kw")})
         assert [getattr(band, k) for k in NUMBERS] == pytest.approx([expected[k] for k in NUMBERS], abs=1e-5, rel=1e-5)
         assert (band.warmup, band.outside) == (expected["warmup"], expected["outside"])
-    with pytest.raises(ChannelError, match="speed is no channel"):
+    with pytest.raises(ChannelError, match="speed is not a channel"):
         stream.tick(speed=88.0)
     again = model.stream(0.8)
     again.restore(json.loads(json.dumps(stream.to_dict())))

@@ -1,4 +1,4 @@
-"""The paper's way: Keras on TensorFlow, one model a member, member after member."""
+"""The paper's way: Keras on TensorFlow, one model per member, member after member."""
 
 from __future__ import annotations
 

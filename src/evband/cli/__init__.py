@@ -1,4 +1,4 @@
-"""The command line: one thin command a file, no logic here. Heavy modules are imported inside the commands.
+"""The command line: one thin command per file, no logic here. Heavy modules are imported inside the commands.
 
 To add a command, import its function below and name it in `COMMANDS`.
 """

@@ -18,7 +18,9 @@ def convert(
     output: Annotated[
         Path, typer.Option("--output", "-o", help="Table to write: .parquet, .csv, .jsonl; - is standard output.")
     ],
-    hz: Annotated[float | None, typer.Option(help="Rows a second of the grid; without it, readings as logged.")] = None,
+    hz: Annotated[
+        float | None, typer.Option(help="Rows per second of the grid; without it, readings as logged.")
+    ] = None,
     units: ShowUnits = Units.KM,
 ) -> None:
     """Write logs of any known format as one tidy table in our channel names, on the grid with --hz.

@@ -18,7 +18,7 @@ def energy(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="A fitted model, car.evband.")],
     logs: Logs,
     level: Annotated[float, typer.Option(help="Share of trips the band should hold.")] = 0.9,
-    json: Annotated[Path | None, typer.Option("--json", help="Write a list with one object a trip.")] = None,
+    json: Annotated[Path | None, typer.Option("--json", help="Write a list with one object per trip.")] = None,
     from_km: Annotated[float, typer.Option("--from-km", help="Only the stretch from here ...")] = 0.0,
     to_km: Annotated[float | None, typer.Option("--to-km", help="... to here.")] = None,
     so_far: Annotated[

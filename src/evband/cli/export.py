@@ -23,5 +23,5 @@ def export(
     export_onnx(output, model_graph(fitted))
     inputs = len(fitted.feature_map_.input_names)
     print(
-        f"{output}: {fitted.settings_.members} members, {inputs} inputs, one tick a run; its metadata name and scale them"
+        f"{output}: {fitted.settings_.members} members, {inputs} inputs, one tick per run; its metadata name and scale them"
     )

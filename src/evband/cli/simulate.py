@@ -17,7 +17,7 @@ def simulate(
         Path, typer.Option("--output", "-o", help="Table to write: .parquet, .csv, .jsonl; - is standard output.")
     ],
     hz: Annotated[
-        float, typer.Option(help="Rows a second on the dynamometer; the highway's app keeps to 1 Hz.")
+        float, typer.Option(help="Rows per second on the dynamometer; the highway's app keeps to 1 Hz.")
     ] = 10.0,
     seed: Annotated[int, typer.Option(help="The same seed gives the same table.")] = 0,
     trips: Annotated[int, typer.Option(help="Drives of each vehicle, all different; calibration needs 9.")] = 1,

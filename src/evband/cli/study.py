@@ -22,10 +22,10 @@ LogSets = Annotated[
     typer.Option("--logs", metavar="[NAME=]LOG", help="A log or glob, one vehicle each; may be repeated."),
 ]
 Features = Annotated[str | None, typer.Option(help="auto, motion, torque, S1..S5, or channels a,b,c.")]
-Hz = Annotated[float | None, typer.Option(help="Rows a second of the grid; simulated benches 10, else 1.")]
+Hz = Annotated[float | None, typer.Option(help="Rows per second of the grid; simulated benches 10, else 1.")]
 Trips = Annotated[int, typer.Option(help="Drives of each simulated vehicle; 1 is the paper's single run.")]
 Members = Annotated[int | None, typer.Option(help="Networks in the ensemble; the preset's 30.")]
-Epochs = Annotated[int | None, typer.Option(help="Passes over the data at most; the preset's own.")]
+Epochs = Annotated[int | None, typer.Option(help="Maximum number of epochs; the preset's own.")]
 Seeds = Annotated[str, typer.Option(help="Seeds, comma-separated: each cell is run with each.")]
 Out = Annotated[Path, typer.Option(help="Folder for tables and figures; a stopped study goes on in it.")]
 Variance = Annotated[

@@ -100,4 +100,4 @@ def _locations(part: Mixture) -> Array:
         low, share = int(at[0]), float(at[0] % 1)
         median = (1 - share) * part.q[:, low] + share * part.q[:, min(low + 1, len(part.levels) - 1)]
         return np.asarray(median - median.mean(0) + part.mean, dtype=np.float64)
-    raise TripsError("Energy needs the members of one model a trip; predict each trip with a single model.")
+    raise TripsError("Energy needs the members of one model per trip; predict each trip with a single model.")

@@ -1,4 +1,4 @@
-"""One ONNX graph of the whole ensemble, one tick a run: for cars and servers without Python.
+"""One ONNX graph of the whole ensemble, one tick per run: for cars and servers without Python.
 
 Inputs: ``x [vehicles, features]`` and ``r [vehicles, road terms]``, scaled as the metadata says; ``h`` and ``c``
 [layers, members, vehicles, hidden], zeros at the start of a drive. Outputs: ``mean_kw``, ``aleatoric_kw`` and

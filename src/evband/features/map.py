@@ -207,7 +207,7 @@ class FeatureMap:
 
     @property
     def standstill(self) -> tuple[int, float] | None:
-        """Which input tells a standstill, and under which scaled value; None where speed is no input."""
+        """Which input tells a standstill, and under which scaled value; None where speed is not an input."""
         if "speed_kmh" not in self.input_names:
             return None
         column = self.input_names.index("speed_kmh")

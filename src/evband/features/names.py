@@ -36,21 +36,21 @@ def resolve_features(spec: str | Iterable[str], trips: abc.Sequence[Trip]) -> tu
         found = tuple(c for c in AUTO if all(trip.has(c) for trip in trips))
         if "speed_kmh" not in found:
             lacking = next((trip.trip_id for trip in trips if not trip.has("speed_kmh")), "?")
-            raise ChannelError(f"trip {lacking} has no speed_kmh; map its speed channel, or name the features to use")
+            raise ChannelError(f"trip {lacking} has no speed_kmh; map its speed channel, or name the features to use.")
         return found
     if isinstance(spec, str):
         named = FEATURE_SETS.get(spec) or tuple(name.strip() for name in spec.split(",") if name.strip())
     else:
         named = tuple(spec)
     if not named or len(set(named)) != len(named):
-        raise ChannelError(f"features {spec!r} name no channel, or one twice; give e.g. auto, motion or a,b,c")
+        raise ChannelError(f"features {spec!r} name no channel, or one twice; give e.g. auto, motion or a,b,c.")
     for name in named:
         if name != CABIN and (name in ELECTRICAL or _ELECTRICAL_NAME.search(name)):
             raise ChannelError(
-                f"{name} cannot be a feature: electrical channels and other estimates of power are the answer, not inputs"
+                f"{name} cannot be a feature: electrical channels and other estimates of power are the answer, not inputs."
             )
         if name in ("time_s", "trip_id", "segment") or name.startswith("true_"):
-            raise ChannelError(f"{name} cannot be a feature: it is no measurement of what the car did")
+            raise ChannelError(f"{name} cannot be a feature: it is no measurement of what the car did.")
     require_channels(named, trips)
     return named
 
@@ -61,5 +61,5 @@ def require_channels(channels: Iterable[str], trips: abc.Sequence[Trip]) -> None
         lacking = [c for c in channels if not trip.has(c)]
         if lacking:
             raise ChannelError(
-                f"trip {trip.trip_id} has no {', '.join(lacking)}; leave that out of the features or map the log's name for it"
+                f"trip {trip.trip_id} has no {', '.join(lacking)}; leave that out of the features or map the log's name for it."
             )

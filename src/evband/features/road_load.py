@@ -187,7 +187,9 @@ def road_terms(signals: Mapping[str, Value], curved: bool = False) -> dict[str, 
     if "hvac_power_kw" in signals:
         terms["hvac"] = signals["hvac_power_kw"]
     if not terms:
-        raise ChannelError(f"no road-load term can be made of {', '.join(signals)}; name speed_kmh or acceleration_ms2")
+        raise ChannelError(
+            f"no road-load term can be made of {', '.join(signals)}; name speed_kmh or acceleration_ms2."
+        )
     return terms
 
 

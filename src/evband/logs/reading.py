@@ -103,7 +103,7 @@ def to_trip(readings: Readings, where: str, cleaning: Cleaning, flip_power: bool
     notes = readings.notes
     if flip_power:
         series = {name: (t, -v) if name in _FLIPPED else (t, v) for name, (t, v) in series.items()}
-        notes = (*notes, "the sign of power and current was turned (flip_power)")
+        notes = (*notes, "the sign of power and current was inverted (flip_power)")
     if readings.hz is not None:
         series, findings = gridded.limited(series, cleaning)
         require("speed_kmh", series, label)

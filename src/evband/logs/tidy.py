@@ -71,7 +71,7 @@ def _header(head: bytes) -> str:
 def frame_readings(
     frame: pl.DataFrame, where: str, default_id: str, aliases: Mapping[str, Sequence[str]] | None = None
 ) -> list[Readings]:
-    """The trips of a frame in our names. Columns that are no channels of ours are never used."""
+    """The trips of a frame in our names. Columns that are not channels of ours are never used."""
     frame = _renamed(frame, aliases or {})
     for needed in ("time_s", "speed_kmh"):
         require(needed, frame.columns, where)
@@ -82,7 +82,7 @@ def frame_readings(
     ignored = [name for name in frame.columns if name not in ("time_s", "trip_id", *channels, *truth)]
     if numbered:
         ignored.remove("segment")
-    notes = (f"columns that are no channels were ignored: {', '.join(ignored)}",) if ignored else ()
+    notes = (f"columns that are not channels were ignored: {', '.join(ignored)}",) if ignored else ()
     numbers = frame.select([_number(frame, name, where) for name in ("time_s", *channels, *truth)])
     if numbered:
         numbers = numbers.with_columns(frame["segment"].cast(pl.Int32))
@@ -162,7 +162,7 @@ def _number(frame: pl.DataFrame, name: str, where: str) -> pl.Series:
     if bad.any():
         row = int(bad.arg_true()[0])
         raise LogError(
-            f"{where}: {name} has {column[row]!r} in row {row + 1}, which is no number; correct or empty that cell."
+            f"{where}: {name} has {column[row]!r} in row {row + 1}, which is not a number; correct or empty that cell."
         )
     return number.set(~number.is_finite(), None).alias(name) if name != "time_s" else number
 

@@ -56,7 +56,7 @@ class Architecture:
         return {"quantile": len(self.levels), "distilled": 3}.get(self.head, 2)
 
     @property
-    def voices(self) -> int:
+    def components(self) -> int:
         """Components that one network adds to the mixture: a distilled one speaks for two, at mean -+ epistemic."""
         return 2 if self.head == "distilled" else 1
 

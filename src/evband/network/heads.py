@@ -76,7 +76,7 @@ def _across(a: Tensor, w: Tensor) -> Tensor:
 
 
 def degrees_of_freedom(arch: Architecture, weights: dict[str, Tensor]) -> Tensor | None:
-    """One scalar a member: ``nu_min + softplus(nu_raw)``, or the fixed value."""
+    """One scalar per member: ``nu_min + softplus(nu_raw)``, or the fixed value."""
     if arch.head == "distilled":
         return torch.full_like(weights["head_b"][:, 0], arch.nu or torch.nan).repeat(2)
     if arch.head != "t":

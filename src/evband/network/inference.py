@@ -92,7 +92,7 @@ def softplus(x: NDArray[Any]) -> NDArray[Any]:
 
 def degrees_of_freedom(arch: Architecture, weights: Weights) -> NDArray[np.float64] | None:
     """One scalar per member: ``nu_min + softplus(nu_raw)``, or the fixed value; None for a head without."""
-    members = len(weights["head_b"]) * arch.voices
+    members = len(weights["head_b"]) * arch.components
     if arch.head not in ("t", "distilled"):
         return None
     if arch.nu is not None:

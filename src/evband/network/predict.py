@@ -47,11 +47,11 @@ def predict(
     r: NDArray[np.float32],  # [rows, road]
     start: NDArray[np.bool_],  # [rows]: the state is reset before this row
     dropout: float = 0.0,
-    generators: list[np.random.Generator] | None = None,  # one a member, for its locked masks
+    generators: list[np.random.Generator] | None = None,  # one per member, for its locked masks
 ) -> Prediction:
     """Run all members over all rows. With dropout each sequence keeps its masks from its first step to its last."""
     network = _network(arch, theta)
-    members, rows = len(theta) * arch.voices, len(x)
+    members, rows = len(theta) * arch.components, len(x)
     mu = np.empty((members, rows), np.float32)
     scale = None if arch.head == "quantile" else np.empty((members, rows), np.float32)
     quantiles = np.empty((members, len(arch.levels), rows), np.float32) if arch.head == "quantile" else None

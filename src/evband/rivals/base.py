@@ -47,7 +47,7 @@ class Rival(BaseEstimator, ABC):  # type: ignore[misc]
     def predict(self, trips: Sequence[Trip]) -> Bands:
         """Bands of every grid row of these trips."""
         if not hasattr(self, "feature_map_"):
-            raise SettingsError(f"{type(self).__name__} has not been fitted; call fit(trips) first")
+            raise SettingsError(f"{type(self).__name__} has not been fitted; call fit(trips) first.")
         gridded = Trips(trips).on_grid(self.hz)
         sequences = [self.feature_map_.transform(trip) for trip in gridded]
         rows = make_rows(self.feature_map_, sequences)
@@ -81,7 +81,7 @@ def known(rows: Rows) -> np.ndarray:
     """[n] bool: rows that can teach."""
     mask: np.ndarray = np.isfinite(rows.y)
     if mask.sum() < 100:
-        raise TripsError(f"power_kw is known in {int(mask.sum())} rows only; a rival needs at least 100 to learn from")
+        raise TripsError(f"power_kw is known in {int(mask.sum())} rows only; a rival needs at least 100 to learn from.")
     return mask
 
 

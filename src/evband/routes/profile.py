@@ -202,7 +202,7 @@ def _cast(table: pl.DataFrame, name: str, where: str) -> Array:
     number = column.cast(pl.Float64, strict=False)
     bad = (number.is_null() & column.is_not_null()).arg_true()
     if len(bad):
-        raise LogError(f"{where}: {name} is {column[int(bad[0])]!r} in row {int(bad[0]) + 1}, which is no number.")
+        raise LogError(f"{where}: {name} is {column[int(bad[0])]!r} in row {int(bad[0]) + 1}, which is not a number.")
     return number.fill_null(float("nan")).to_numpy().astype(float)
 
 

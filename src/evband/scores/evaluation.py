@@ -25,7 +25,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class RowScores:
-    """What the scores are averages of, one value a row with measured power."""
+    """What the scores are averages of, one value per row with measured power."""
 
     trip: NDArray
     warmup: NDArray[np.bool_]

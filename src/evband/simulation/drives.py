@@ -26,7 +26,7 @@ def simulate(name: str, hz: float = 10.0, seed: int = 0, trips: int = 1) -> Trip
     Parameters
     ----------
     name: `sedan_1`, `sedan_2`, `truck`, `hatchback` (a dynamometer run each), `highway` (a phone app's log), or `all`.
-    hz: rows a second of a dynamometer log, each with noise of its own; the highway log has the app's pace, about 1 Hz.
+    hz: rows per second of a dynamometer log, each with noise of its own; the highway log has the app's pace, about 1 Hz.
     seed: the same seed gives the same numbers; trip k does not depend on how many are made.
     trips: how many of each vehicle. The first run is HWFET (or the long highway drive); later ones differ (docs).
 

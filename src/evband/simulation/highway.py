@@ -1,4 +1,4 @@
-"""A highway drive as a phone app logs it over OBD, simulated: one reading a row, about one a second and channel.
+"""A highway drive as a phone app logs it over OBD, simulated: one reading per row, about one per second and channel.
 
 What the log shows: speed, motor torque and rpm, battery voltage and current, GPS elevation, ambient temperature, state
 of charge, and the head wind (positive = against the car) as a weather service knows it. There is no power: it follows

@@ -95,11 +95,11 @@ class LineStream:
         try:
             sample = json.loads(text)
         except (ValueError, RecursionError):
-            return self._error("it is no JSON")
+            return self._error("it is not JSON")
         if isinstance(sample, dict) and isinstance(sample.get("tlm"), dict):
             sample = sample["tlm"]
         if not isinstance(sample, dict):
-            return self._error("it is no JSON object")
+            return self._error("it is not a JSON object")
         given = next((sample[key] for key in TIMES if key in sample), None)
         time = _number(given)
         if time is None:

@@ -55,7 +55,7 @@ class Stream:
         """The band of the next grid step from its channels; acceleration, if not given, is the change of speed."""
         unknown = [name for name in values if name not in CHANNELS and name not in EDGES]
         if unknown:
-            raise ChannelError(f"{unknown[0]} is no channel; a tick takes channels such as speed_kmh=88.0.")
+            raise ChannelError(f"{unknown[0]} is not a channel; a tick takes channels such as speed_kmh=88.0.")
         return self.step(values)
 
     def step(self, values: Mapping[str, float | None]) -> Band:

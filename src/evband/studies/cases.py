@@ -49,7 +49,7 @@ def file_name(text: str) -> str:
 
 def check_hz(hz: float) -> None:
     if not 0 < hz <= 100:
-        raise SettingsError(f"--hz {hz:g}: choose a grid above 0 and up to 100 rows a second.")
+        raise SettingsError(f"--hz {hz:g}: choose a grid above 0 and up to 100 rows per second.")
 
 
 def cut(name: str, trips: Trips, features: str, hz: float, test: float = TEST_SHARE, seed: int = 0) -> Case:

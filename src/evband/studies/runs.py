@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 DROPOUT_RATES = tuning.RATES
 LEVEL, PUBLISHED_BAND = 0.9, 0.8
-BATCH = 16  # windows a step: with the paper preset's 32, an epoch over one HWFET run would be two steps
+BATCH = 16  # windows per step: with the paper preset's 32, an epoch over one HWFET run would be two steps
 KEY = (
     "vehicle", "method", "preset", "prior", "prior_scale", "features", "hz", "members", "epochs", "batch", "seed", "data",
     "dropout_asked",

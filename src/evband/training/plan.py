@@ -95,7 +95,7 @@ def members_of(job: Job, settings: Settings, prior_mean: Tensor | None = None) -
 
     With early stopping or calibration, member m leaves out fold ``m % folds`` and no other knows of it: those trips
     say which of its weights to keep, and are predicted by members that never trained on them. A dropout method trains one network
-    on everything (number 0), and one a fold beside it for calibration.
+    on everything (number 0), and one per fold beside it for calibration.
     """
     arch, trips = job.architecture(settings), np.unique(job.data.trip)
     crossed = _crossed(job, settings)
@@ -127,11 +127,11 @@ def check_rows(job: Job, settings: Settings) -> None:
     known = int(np.isfinite(job.data.y).sum())
     if known < settings.window:
         raise TripsError(
-            f"only {known} rows have measured power, less than one window of {settings.window}; give longer or more trips"
+            f"only {known} rows have measured power, less than one window of {settings.window}; give longer or more trips."
         )
     for name, values in (("inputs", job.data.x), ("road-load features", job.data.r)):
         if not np.isfinite(values).all():
-            raise TripsError(f"the {name} hold values that are not finite; inspect the log and drop them")
+            raise TripsError(f"the {name} hold values that are not finite; inspect the log and drop them.")
 
 
 def train(
@@ -179,5 +179,5 @@ def resolve_device(device: str) -> str:
     check_run({"device": device})
     available = torch.cuda.is_available()
     if device == "cuda" and not available:
-        raise SettingsError("device cuda was asked for but no CUDA GPU is usable here; use --device cpu")
+        raise SettingsError("device cuda was asked for but no CUDA GPU is usable here; use --device cpu.")
     return "cuda" if device != "cpu" and available else "cpu"

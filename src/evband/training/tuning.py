@@ -52,7 +52,7 @@ def tune(
     """The candidate with the lowest score on trips left out; ties go to the earlier one."""
     if job.folds < 2:
         raise TripsError(
-            "--tune needs at least two different trips, one to fit and one to score; give more or leave it out"
+            "--tune needs at least two different trips, one to fit and one to score; give more or leave it out."
         )
     check_rows(job, settings)
     if say:

@@ -92,7 +92,7 @@ def most_windows(segments: Segments, window: int, burn_in: int) -> int:
 
 
 def epoch_shape(choices: list[Segments], window: int, burn_in: int, batch: int) -> tuple[int, int, int]:
-    """Window, steps of an epoch and windows a step that suit any of these choices of segments.
+    """Window, steps of an epoch and windows per step that suit any of these choices of segments.
 
     Kernels work on windows in eights, so those of a step are rounded up; or down, where windows an eighth longer at most
     then hold all rows: a single run in two steps of 41 windows would otherwise pay for 96.

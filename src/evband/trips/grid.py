@@ -35,7 +35,7 @@ _SAME = 1e-6  # instants closer than this share of a bin are the same instant: t
 
 
 def to_grid(series: Mapping[str, Series], hz: float, max_gap_s: float = MAX_GAP_S, where: str = "trip") -> pl.DataFrame:
-    """Readings on the grid of `hz` rows a second: `time_s`, the channels that have readings, and `segment`."""
+    """Readings on the grid of `hz` rows per second: `time_s`, the channels that have readings, and `segment`."""
     if not (np.isfinite(hz) and 0 < hz <= 1000):
         raise SettingsError(f"The grid rate is {hz} Hz; give one above 0 and at most 1000.")
     series = {name: s for name, s in series.items() if len(s[0])}

@@ -29,7 +29,7 @@ SLOWEST_S = 15.0
 class Trip:
     """One drive.
 
-    `table` has `time_s` (seconds, strictly increasing) and one Float64 column a channel, null where that channel has no
+    `table` has `time_s` (seconds, strictly increasing) and one Float64 column per channel, null where that channel has no
     reading at that instant. `hz` is None for readings as logged; on the grid it is set, and the column `segment` numbers
     the unbroken stretches. Columns that begin with `true_` are a simulation's truth: they pass through, never as inputs.
     """
@@ -78,7 +78,7 @@ class Trip:
 
     @property
     def rate_hz(self) -> float:
-        """Rows a second on the grid, else speed readings a second (their median step)."""
+        """Rows per second on the grid, else speed readings per second (their median step)."""
         if self.hz:
             return self.hz
         time = self.series("speed_kmh" if self.has("speed_kmh") else self.channels[0])[0]
@@ -139,7 +139,7 @@ def _check(trip: Trip) -> None:
     extra = {"segment", *EDGES, *truths(table)} if trip.hz is not None else set(truths(table))
     unknown = [c for c in table.columns if c not in extra and (c not in CHANNELS or c == "trip_id")]
     if unknown:
-        raise TripsError(f"{name} has columns that are no channels: {', '.join(unknown)}; drop or rename them.")
+        raise TripsError(f"{name} has columns that are not channels: {', '.join(unknown)}; drop or rename them.")
     wrong = [c for c in table.columns if c != "segment" and table.schema[c] != pl.Float64]
     if wrong:
         raise TripsError(f"{name} has columns that are not Float64: {', '.join(wrong)}; cast them first.")
@@ -249,7 +249,7 @@ class Trips(Sequence[Trip]):
             )
 
     def on_grid(self, hz: float, max_gap_s: float = MAX_GAP_S) -> Trips:
-        """Every trip on the grid of `hz` rows a second."""
+        """Every trip on the grid of `hz` rows per second."""
         return Trips(trip.on_grid(hz, max_gap_s) for trip in self._trips)
 
     def split(self, test: float = 0.3, seed: int = 0, gap_s: float = 60.0) -> tuple[Trips, Trips]:

@@ -115,7 +115,7 @@ def test_abrp_lines():
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ('{"utc": 1, "speed": 3}\nnonsense\n{"utc": 2, "speed": 3}\n', "line 2 is no JSON"),
+        ('{"utc": 1, "speed": 3}\nnonsense\n{"utc": 2, "speed": 3}\n', "line 2 is not JSON"),
         ('{"utc": 5, "speed": 3}\n{"utc": 1, "speed": 3}\n', "backwards by 4.0 s"),
         ('{"utc": 5, "power": 3}\n', "speed"),
         ('{"utc": 5, "speed": 3}\n{"speed": 3}\n', "line 2 has no time"),

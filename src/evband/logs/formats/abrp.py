@@ -41,7 +41,7 @@ def detect(head: bytes) -> bool:
 
 
 def read(path: Path, data: bytes, options: ReadOptions) -> list[Readings]:
-    """One drive a file."""
+    """One drive per file."""
     keys = {**KEYS, **{name: channel for channel, names in options.aliases.items() for name in names}}
     times: list[float] = []
     values: dict[str, list[tuple[float, float]]] = {}
@@ -98,14 +98,14 @@ def _parse(path: Path, number: int, line: str) -> Any:
         return json.loads(line)
     except (ValueError, RecursionError) as problem:  # a number of 5000 digits, a million brackets
         reason = problem.msg if isinstance(problem, json.JSONDecodeError) else "too deep or too long"
-        raise LogError(f"{path}: line {number} is no JSON ({reason}); repair or remove that line.") from None
+        raise LogError(f"{path}: line {number} is not JSON ({reason}); repair or remove that line.") from None
 
 
 def _unwrap(path: Path, number: int, item: Any) -> dict[str, Any]:
     if isinstance(item, dict) and isinstance(item.get("tlm"), dict):
         item = item["tlm"]
     if not isinstance(item, dict):
-        raise LogError(f"{path}: line {number} is no JSON object; each line must be one telemetry sample.")
+        raise LogError(f"{path}: line {number} is not a JSON object; each line must be one telemetry sample.")
     return item
 
 

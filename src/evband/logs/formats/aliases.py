@@ -95,7 +95,7 @@ def table(extra: Mapping[str, Sequence[str]]) -> dict[str, Alias]:
     for channel, names in extra.items():
         if channel not in CHANNELS or CHANNELS[channel].kind in ("time", "id"):
             raise ChannelError(
-                f"aliases: {channel!r} is no channel that a name can stand for; use one of "
+                f"aliases: {channel!r} is not a channel that a name can stand for; use one of "
                 f"{', '.join(name for name, c in CHANNELS.items() if c.kind not in ('time', 'id'))}."
             )
         names = [names] if isinstance(names, str) else list(names)

@@ -43,7 +43,7 @@ def detect(head: bytes) -> bool:
 
 
 def read(path: Path, data: bytes, options: ReadOptions) -> list[Readings]:
-    """One drive a file."""
+    """One drive per file."""
     table = text.table(path, data)
     names = [_name(cell) for cell in table.header]
     clock_column = str([name for name, _ in names].index("time"))
@@ -60,7 +60,7 @@ def read(path: Path, data: bytes, options: ReadOptions) -> list[Readings]:
         series[channel] = (at, -value if channel == _DISCHARGE_NEGATIVE else value)
     if series["speed_kmh"][1].size == 0:
         raise LogError(f"{path}: all values of 'Velocity [km/h]' are missing; fetch the file again.")
-    notes.append("discharge is negative in this format; the current's sign was turned")
+    notes.append("discharge is negative in this format; the current's sign was inverted")
     return [Readings(trip_id(path), series, NAME, tuple(notes))]
 
 

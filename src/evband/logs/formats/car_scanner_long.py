@@ -1,4 +1,4 @@
-"""Car Scanner's long export: `"SECONDS";"PID";"VALUE";"UNITS";`, one reading a row, optionally with its place.
+"""Car Scanner's long export: `"SECONDS";"PID";"VALUE";"UNITS";`, one reading per row, optionally with its place.
 
 SECONDS counts from local midnight; the date is only in the file's name. Names and units are the phone's. The app writes
 each reading again 10 ms later; the copy is dropped.
@@ -26,7 +26,7 @@ def detect(head: bytes) -> bool:
 
 
 def read(path: Path, data: bytes, options: ReadOptions) -> list[Readings]:
-    """One drive a file."""
+    """One drive per file."""
     names = [cell.upper() for cell in text.header(data[: 1 << 16])[0]]
     where = {name: names.index(name) for name in _COLUMNS if name in names}
     table = text.table(path, data, keep=sorted(where.values()), numeric=(where["SECONDS"], where["VALUE"]))

@@ -1,4 +1,4 @@
-"""Car Scanner's wide export: `time,"Vehicle speed (km/h)",...,`, one reading a row and all other cells empty.
+"""Car Scanner's wide export: `time,"Vehicle speed (km/h)",...,`, one reading per row and all other cells empty.
 
 `time` is the clock (HH:MM:SS.mmm); the date is only in the file's name. The columns are in the phone's language and units;
 `Latitude,Longtitude` may follow (the misspelling is the app's) and are not used.
@@ -32,7 +32,7 @@ def detect(head: bytes) -> bool:
 
 
 def read(path: Path, data: bytes, options: ReadOptions) -> list[Readings]:
-    """One drive a file."""
+    """One drive per file."""
     names = text.header(data[: 1 << 16])[0]
     aliases = alias_table.table(options.aliases)
     columns = [(str(i), *claims.split_unit(name)) for i, name in enumerate(names) if i and name]

@@ -115,7 +115,7 @@ def settle(
     app_power: bool,
     columns: Sequence[str],
 ) -> tuple[dict[str, Series], list[str]]:
-    """One series a channel, in our units, and notes on what was chosen.
+    """One series per channel, in our units, and notes on what was chosen.
 
     `readings` holds the raw (time, value) of every claimed column. With `app_power` the log's own power is left out where
     it has current and voltage: the app multiplies values that are a second apart.

@@ -45,7 +45,7 @@ def _header_row(head: bytes) -> int | None:
 
 
 def read(path: Path, data: bytes, options: ReadOptions) -> list[Readings]:
-    """One test a file."""
+    """One test per file."""
     table = text.table(path, data, row=_header_row(data[: 1 << 16]))
     split = [_split(name) for name in table.header]
     frame, first_line = table.frame, table.first_line

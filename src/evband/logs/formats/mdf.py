@@ -34,7 +34,7 @@ def detect(head: bytes) -> bool:
 
 
 def read(path: Path, data: bytes, options: ReadOptions) -> list[Readings]:
-    """One drive a file."""
+    """One drive per file."""
     with _open(path, data, options) as file, _damage(path):
         signals = {f"{name}\x00{group}": (name, unit, group, index) for name, unit, group, index in _signals(file)}
         if options.map is not None:

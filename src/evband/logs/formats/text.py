@@ -161,7 +161,7 @@ def _filled(row: list[str]) -> int:
 
 
 def numbers(frame: pl.DataFrame, columns: list[str]) -> pl.DataFrame:
-    """The columns as Float64; decimal commas and blanks are understood, and what is no number is missing."""
+    """The columns as Float64; decimal commas and blanks are understood, and what is not a number is missing."""
     result = frame.select(pl.col(name).cast(pl.Float64, strict=False) for name in columns)
     odd = [
         name

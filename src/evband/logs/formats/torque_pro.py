@@ -28,7 +28,7 @@ def detect(head: bytes) -> bool:
 
 
 def read(path: Path, data: bytes, options: ReadOptions) -> list[Readings]:
-    """One drive a file; the sections between repeated headers are joined."""
+    """One drive per file; the sections between repeated headers are joined."""
     tables = _tables(path, data)
     time, notes = _times(path, tables)
     aliases = alias_table.table(options.aliases)

@@ -56,7 +56,7 @@ _UNIT = {_plain(word): unit for unit, words in _SPELLINGS.items() for word in (u
 
 @cache
 def unit_for(channel: str, unit: str) -> str | None:
-    """`unit` as `evband.channels` writes it, or None where it is no unit of this channel.
+    """`unit` as `evband.channels` writes it, or None where it is not a unit of this channel.
 
     >>> unit_for("speed_kmh", "Meters/second"), unit_for("ambient_temp_c", "℉"), unit_for("speed_kmh", "rpm")
     ('m/s', 'f', None)
