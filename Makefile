@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test lint bench docs clean
+.PHONY: demo test test-live lint bench docs clean
 
 $(VENV)/.made: constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -29,6 +29,11 @@ demo: $(VENV)/.demo
 
 test: $(VENV)/.test
 	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+# Real parts: mosquitto, an emulated dongle, Chromium; set up by the script, ten minutes at most.
+test-live: $(VENV)/.test
+	$(BIN)/python -m tools.live_parts
+	$(BIN)/python -m pytest -m live tests/live
 
 lint: $(VENV)/.lint
 	$(BIN)/ruff check .

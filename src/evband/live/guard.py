@@ -9,6 +9,7 @@ from http.cookies import CookieError, SimpleCookie
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -28,10 +29,6 @@ HEADERS = (
 LOCAL = ("127.0.0.1", "localhost", "::1")
 SAFE = ("GET", "HEAD", "OPTIONS")
 MOST_ADDRESSES = 10_000
-
-
-class TooLarge(Exception):
-    """A body beyond the limit."""
 
 
 class Guard:
@@ -71,8 +68,12 @@ class Guard:
         if self._token is not None and scope["path"] not in OPEN_PATHS and not self._knows(headers, scope):
             return 401, "A token is needed: send it as Authorization: Bearer TOKEN, or open /?token=TOKEN once."
         if int(headers.get("content-length", "0") if headers.get("content-length", "0").isdigit() else 0) > self._most:
-            return 413, f"The body is larger than {self._server.max_body_kb} kB."
+            return 413, self._too_large
         return 0, ""
+
+    @property
+    def _too_large(self) -> str:
+        return f"The body is larger than {self._server.max_body_kb} kB."
 
     @property
     def _most(self) -> int:
@@ -125,27 +126,17 @@ class Guard:
 
     async def _limited(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Also a body that does not tell its length has its limit."""
-        seen, started = 0, False
+        seen = 0
 
         async def counted() -> Message:
             nonlocal seen
             message = await receive()
             seen += len(message.get("body", b""))
             if seen > self._most:
-                raise TooLarge
+                raise HTTPException(413, self._too_large)
             return message
 
-        async def watched(message: Message) -> None:
-            nonlocal started
-            started = started or message["type"] == "http.response.start"
-            await send(message)
-
-        try:
-            await self._app(scope, counted, watched)
-        except TooLarge:
-            if not started:
-                error = JSONResponse({"error": f"The body is larger than {self._server.max_body_kb} kB."}, 413)
-                await error(scope, receive, send)
+        await self._app(scope, counted, send)
 
 
 def _with_headers(send: Send) -> Send:

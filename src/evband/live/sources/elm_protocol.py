@@ -7,6 +7,7 @@ a first frame `1L LL` and consecutive ones `2N`. Answers of several control unit
 from __future__ import annotations
 
 import re
+import time
 from types import TracebackType
 from typing import Any, Self
 
@@ -76,12 +77,12 @@ class Adapter:
             self._port.reset_input_buffer()
             self._port.write(line.encode("ascii") + b"\r")
             return self._until_prompt()
-        except OSError as problem:  # pyserial's errors are OSErrors
+        except AdapterError:
+            raise
+        except Exception as problem:  # a port that vanishes raises OSError, termios.error or TypeError, by platform
             raise AdapterError(f"{self._name}: the dongle is gone ({problem}); plug it in again.") from None
 
     def _until_prompt(self) -> str:
-        import time
-
         data, end = bytearray(), time.monotonic() + SLOWEST_S
         while time.monotonic() < end and len(data) < LONGEST:
             data += self._port.read(max(self._port.in_waiting, 1))

@@ -30,7 +30,8 @@ def compiled(text: str) -> Formula:
 
 class _Parser:
     def __init__(self, text: str) -> None:
-        self._text, self._tokens, self._at, self._depth = text, self._split(text), 0, 0
+        self._text, self._at, self._depth = text, 0, 0
+        self._tokens = self._split(text)
 
     def _split(self, text: str) -> list[str]:
         tokens, at = [], 0
