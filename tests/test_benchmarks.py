@@ -33,3 +33,11 @@ def test_every_result_is_in_the_index_and_says_which_script_wrote_it(result):
         command = re.search(r"python -m benchmarks\.(\w+)\.(\w+)", file.readline())
     assert command, "the first line of a result file is the command"
     assert (FOLDER / command[1] / f"{command[2]}.py").is_file()
+
+
+def test_scripts_call_no_private_functions_of_the_package():
+    private = re.compile(r"from evband[\w.]* import .*\b_[a-z]|\b(features|trainer|model|trips)\._[a-z]")
+    found = [
+        f"{p.name}: {line.strip()}" for p in SCRIPTS for line in p.read_text().splitlines() if private.search(line)
+    ]
+    assert found == []

@@ -13,7 +13,7 @@ from benchmarks.common.results_file import MODELS, RESULTS, write
 from benchmarks.common.tasks import TASKS, folds_of, split, trips_of
 from benchmarks.measured.folds import EXTRA, trip_rows
 from evband.features import FeatureMap
-from evband.features.map import _power, _starts
+from evband.features.map import power_of, starts_of
 from evband.features.names import resolve_features
 from evband.model import PowerModel
 from evband.preparing import prepare as prepare_job
@@ -27,13 +27,13 @@ def prepare(data: Path, out: Path) -> None:
         trips, folds = trips_of(task, data), folds_of(task, data)
         channels = resolve_features(task.features, trips)
         features = FeatureMap(channels=channels, hz=task.hz, edges=True, fade=True)
-        signals = [features._signals(trip) for trip in trips]
+        signals = [features.signals_of(trip) for trip in trips]
         np.savez_compressed(
             out / f"{task.name}.npz",
             allow_pickle=False,
             **{f"signal.{k}": np.concatenate([s[k] for s in signals]) for k in signals[0]},
-            y=np.concatenate([_power(trip) for trip in trips]),
-            start=np.concatenate([_starts(trip) for trip in trips]),
+            y=np.concatenate([power_of(trip) for trip in trips]),
+            start=np.concatenate([starts_of(trip) for trip in trips]),
             trip=np.repeat(np.arange(len(trips)), [len(trip) for trip in trips]),
             fold=np.array([folds[trip_id] for trip_id in trips.ids]),
             hz=task.hz,

@@ -84,7 +84,7 @@ def make_fold(name: str, number: int, arrays: Arrays, **chosen: Any) -> Fold:
     trips, trip = np.unique(arrays["trip"][rows], return_inverse=True)
     features = FeatureMap(channels=tuple(map(str, arrays["channels"])), hz=hz, edges=True, fade=True, products=True)
     known = rows & np.isfinite(arrays["y"]) & np.all([np.isfinite(s) for s in signals.values()], axis=0)
-    features._learn({c: s[known] for c, s in signals.items()}, arrays["y"][known], hinges=True)
+    features.learn({c: s[known] for c, s in signals.items()}, arrays["y"][known], hinges=True)
     x, r, _ = features.arrays({c: s[rows] for c, s in signals.items()})
     y = (arrays["y"][rows] - features.y_mean) / features.y_std
     speed = signals["speed_kmh"][rows]

@@ -35,12 +35,10 @@ def main() -> None:
     trips = evband.read_trips(simulated_log("sedan_1", hz=10, trips=1)).on_grid(10.0)
     job = prepare(trips, settings)[1]
     trainer = Trainer(job.architecture(settings), job.data, members_of(job, settings), settings, "cpu")
-    trainer._set_batch(trainer._epoch_batches(0)[:, 0], 0)
+    batch = trainer.set_batch(trainer.epoch_batches(0)[:, 0], 0)
     shape = training_step.Shape(settings.members, 4, 32, trainer.batch, trainer.window, job.data.x.shape[1])
-    batch = trainer._batch
-    assert batch is not None
     parts: dict[str, training_step.Step] = {
-        "the whole step": trainer._step,
+        "the whole step": trainer.step_once,
         "LSTM, forward and backward": training_step.ensemble(shape, *training_step.data(shape), "cpu"),
         "taking the windows' rows": lambda: gather(trainer.rows, batch, trainer.window),
         "Adam": trainer.optimiser.step,

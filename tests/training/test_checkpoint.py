@@ -39,7 +39,7 @@ def test_ctrl_c_keeps_finished_epochs(tmp_path, at):
     straight = trainer()
     expected = run(straight)
     t, path = trainer(), tmp_path / "run.checkpoint"
-    steps, plain = [], t._step
+    steps, plain = [], t.step_once
 
     def step():
         steps.append(0)
@@ -51,7 +51,7 @@ def test_ctrl_c_keeps_finished_epochs(tmp_path, at):
         if at == "between epochs" and progress.epoch == 3:
             raise KeyboardInterrupt
 
-    t._step = step
+    t.step_once = step
     with pytest.raises(KeyboardInterrupt):
         run(t, stop, Checkpoint(path, resume=False, every_s=1e9))
     second = resumed(path)

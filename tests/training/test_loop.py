@@ -87,9 +87,9 @@ def test_gradients_are_clipped_for_each_member_alone(monkeypatch):
     t = trainer(settings=Settings(epochs=1, window=32, burn_in=8, batch=4, optimiser="sgd", clip=0.5, nu_pace=1.0, rate=1.0, schedule="constant"))  # fmt: skip
     plain = loop.objective
     monkeypatch.setattr(loop, "objective", lambda *args: plain(*args) * torch.tensor([1e6, 1e-3, 1.0]))
-    t._set_batch(t._epoch_batches(0)[:, 0], 0)
+    t.set_batch(t.epoch_batches(0)[:, 0], 0)
     before = t.theta.detach().clone()
-    t._step()
+    t.step_once()
     step = (t.theta.detach() - before).norm(dim=1)
     assert float(step[0]) == pytest.approx(0.5, rel=1e-3)
     assert float(step[1]) < 0.1
@@ -156,8 +156,8 @@ def test_nu_moves_at_a_pace_of_its_own_and_nothing_else_does():
     slow, fast = (trainer(settings=replace(SETTINGS, nu_pace=pace)) for pace in (1.0, 10.0))
     nu, start = ARCH.slices["nu_raw"], slow.theta.detach().clone()
     for one in (slow, fast):
-        one._set_batch(one._epoch_batches(0)[:, 0], 0)
-        one._step()
+        one.set_batch(one.epoch_batches(0)[:, 0], 0)
+        one.step_once()
     moved, ten_times = (one.theta.detach() - start for one in (slow, fast))
     torch.testing.assert_close(ten_times[:, nu], 10 * moved[:, nu], rtol=1e-3, atol=1e-6)
     moved[:, nu] = ten_times[:, nu] = 0

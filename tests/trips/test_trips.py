@@ -31,7 +31,7 @@ def test_a_trip_is_immutable():
         ({"time_s": [0.0, 2.0, 1.0], "speed_kmh": [1.0, 2.0, 3.0]}, "does not increase"),
         ({"time_s": [0.0, float("nan")], "speed_kmh": [1.0, 2.0]}, "not finite"),
         ({"time_s": [0.0, 1.0], "speed_kmh": [1.0, float("inf")]}, "speed_kmh has values that are not finite"),
-        ({"time_s": [0.0], "colour": [1.0]}, "no channels: colour"),
+        ({"time_s": [0.0], "colour": [1.0]}, "not channels: colour"),
         ({"time_s": [0.0], "speed_kmh": [1]}, "not Float64: speed_kmh"),
     ],
 )

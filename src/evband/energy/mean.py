@@ -90,7 +90,7 @@ class TripMean:
 
 
 def row_columns(drive: Drive) -> Array:
-    """[T, 4]: speed in m/s, its square, whether the car stands, climb in m/s (0 where elevation is no input)."""
+    """[T, 4]: speed in m/s, its square, whether the car stands, climb in m/s (0 where elevation is not an input)."""
     v = drive.speed_kmh / 3.6
     climb = np.zeros(len(v)) if drive.climb_ms is None else drive.climb_ms
     return np.stack([v, v * v, (drive.speed_kmh < STANDING_KMH).astype(float), climb], axis=1)

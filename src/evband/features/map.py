@@ -108,21 +108,21 @@ class FeatureMap:
         edges = edges and {"speed_kmh", "acceleration_ms2"} <= set(channels) and all(map(_has_edges, trips))
         fade = fade and len(trips) >= FADE_TRIPS
         self = cls(channels=channels, hz=float(hz), scaling=scaling, edges=edges, products=products, fade=fade)
-        raw = [self._signals(trip) for trip in trips]
-        y = np.concatenate([_power(trip) for trip in trips])
+        raw = [self.signals_of(trip) for trip in trips]
+        y = np.concatenate([power_of(trip) for trip in trips])
         signals = {c: np.concatenate([trip_signals[c] for trip_signals in raw]) for c in raw[0]}
         known = np.isfinite(y) & np.all([np.isfinite(s) for s in signals.values()], axis=0)
         if known.sum() < 2 or float(np.ptp(y[known])) == 0.0:
             raise TripsError(f"power_kw is known and varied in {int(known.sum())} usable rows only; give longer trips")
         reach = FEW_REACH if len(trips) < road_load.FEW_TRIPS else REACH
-        self._learn({c: s[known] for c, s in signals.items()}, y[known], hinges, reach)
+        self.learn({c: s[known] for c, s in signals.items()}, y[known], hinges, reach)
         if not self.road_names:
             raise TripsError(
                 "nothing in these trips moves: every input is constant (a parked car, or one speed throughout); give logs of driving"
             )
         return self
 
-    def _learn(self, signals: dict[str, np.ndarray], y: np.ndarray, hinges: bool, reach: float = REACH) -> None:
+    def learn(self, signals: dict[str, np.ndarray], y: np.ndarray, hinges: bool, reach: float = REACH) -> None:
         """Set every learned number from rows without gaps."""
         values = np.stack([signals[c] for c in self.channels])
         self.low, self.high, self.typical = values.min(1), values.max(1), np.median(values, 1)
@@ -154,7 +154,7 @@ class FeatureMap:
 
     def also_on(self, trips: abc.Sequence[Trip], other: FeatureMap) -> Self:
         """The same features for a model that goes on from this one's on trips with `other` ranges: only those grow."""
-        raw = [self._signals(trip) for trip in trips]
+        raw = [self.signals_of(trip) for trip in trips]
         free = replace(self, r_low=np.full_like(self.r_low, -LIMITLESS), r_high=np.full_like(self.r_high, LIMITLESS))
         r = np.concatenate([free.arrays(signals)[1] for signals in raw]) * self.r_scale + self.r_shift
         r_low, r_high = _within(r, FEW_REACH)
@@ -173,14 +173,14 @@ class FeatureMap:
                 f"trip {trip.trip_id} is on a {trip.hz} Hz grid, the features on {self.hz} Hz; use on_grid"
             )
         require_channels(self.channels, [trip])
-        x, r, which = self.arrays(self._signals(trip))
+        x, r, which = self.arrays(self.signals_of(trip))
         return Sequence(
             trip_id=trip.trip_id,
             time_s=trip.table["time_s"].to_numpy(),
             x=x,
             r=r,
-            y=_power(trip),
-            start=_starts(trip),
+            y=power_of(trip),
+            start=starts_of(trip),
             outside=np.any(which, axis=1),
             which_outside=which,
         )
@@ -285,7 +285,7 @@ class FeatureMap:
             raise ArtifactError("a switch of the features in the model file is damaged; fit the model again")
         return self
 
-    def _signals(self, trip: Trip) -> dict[str, np.ndarray]:
+    def signals_of(self, trip: Trip) -> dict[str, np.ndarray]:
         """Channels of a trip as float arrays, nan where unknown; elevation becomes the grade of the road just driven."""
         signals = {}
         for c in self.channels:
@@ -293,7 +293,7 @@ class FeatureMap:
             signals[c] = (column.forward_fill() if c in HELD else column).to_numpy().astype(float)
         if "elevation_m" in signals:
             speed = trip.table["speed_kmh"].to_numpy().astype(float) / 3.6
-            signals["elevation_m"] = road_load.grades(signals["elevation_m"], speed, _starts(trip), 1.0 / self.hz)
+            signals["elevation_m"] = road_load.grades(signals["elevation_m"], speed, starts_of(trip), 1.0 / self.hz)
         if self.edges:
             start, end = (np.asarray(trip.table[name].to_numpy(), dtype=float) for name in EDGES)
             signals |= road_load.edge_signals(start, end, self.hz)
@@ -358,14 +358,14 @@ def _columns(values: list[Any]) -> np.ndarray:
     return np.stack(values, -1) if isinstance(values[0], np.ndarray) else np.array(values)
 
 
-def _power(trip: Trip) -> np.ndarray:
+def power_of(trip: Trip) -> np.ndarray:
     """Measured power [T] in kW, nan where there is none."""
     if not trip.has("power_kw"):
         return np.full(len(trip), np.nan)
     return np.asarray(trip.table["power_kw"].to_numpy(), dtype=float)
 
 
-def _starts(trip: Trip) -> np.ndarray:
+def starts_of(trip: Trip) -> np.ndarray:
     """[T] bool: rows where a new segment begins."""
     segment = trip.table["segment"].to_numpy()
     start = np.ones(len(segment), dtype=bool)

@@ -173,7 +173,7 @@ class Trainer:
 
     # One step -------------------------------------------------------------------------------------------------------
 
-    def _step(self) -> None:
+    def step_once(self) -> None:
         """One step on the static batch; nothing in it depends on the host, so that it can be captured."""
         assert self._batch is not None
         assert self.theta.grad is not None
@@ -199,21 +199,21 @@ class Trainer:
     def epoch(self) -> float:
         """One pass over the data; returns the mean loss over members."""
         s, number = self.settings, self.state.epoch
-        batches = self._epoch_batches(number)
+        batches = self.epoch_batches(number)
         self._loss_sum.zero_()
         total = s.epochs * self.steps
         for k in range(self.steps):
-            self._set_batch(batches[:, k], number * self.steps + k)
+            self.set_batch(batches[:, k], number * self.steps + k)
             self._set_rate(learning_rate(s, number * self.steps + k, total))
             if self.device.type == "cuda":
                 self._run_captured()
             else:
-                self._step()
+                self.step_once()
         self._restart_broken()
         self.state.epoch += 1
         return float(self._loss_sum.mean()) / self.steps
 
-    def _epoch_batches(self, epoch: int) -> Tensor:
+    def epoch_batches(self, epoch: int) -> Tensor:
         """``[3, steps, members, batch]``: this epoch's windows, cut and shuffled anew for each member."""
         s = self.settings
         out = []
@@ -222,7 +222,8 @@ class Trainer:
             out.append(epoch_batches(cut(segments, self.window, s.burn_in, rng), self.steps, self.batch, rng))
         return torch.from_numpy(np.stack(out, axis=2)).to(self.device)
 
-    def _set_batch(self, windows: Tensor, step: int) -> None:
+    def set_batch(self, windows: Tensor, step: int) -> Batch:
+        """Put windows (and new masks) where `step_once` finds them; the same memory each time, for CUDA graphs."""
         if self._batch is None:
             self._batch = Batch(*(w.clone() for w in windows))
         else:
@@ -237,6 +238,7 @@ class Trainer:
                 old = (*self._masks.inputs, *self._masks.recurrent, self._masks.output)
                 for static, mask in zip(old, (*new.inputs, *new.recurrent, new.output), strict=True):
                     static.copy_(mask)
+        return self._batch
 
     def _set_rate(self, rate: float) -> None:
         group = self.optimiser.param_groups[0]
@@ -250,7 +252,7 @@ class Trainer:
         if self._replay is None:
             from evband.training.graph import capture
 
-            self._replay = capture(self._step, [self.theta, self._loss_sum, *self._moments()], self._moments)
+            self._replay = capture(self.step_once, [self.theta, self._loss_sum, *self._moments()], self._moments)
         self._replay()
 
     def _moments(self) -> list[Tensor]:
