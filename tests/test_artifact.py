@@ -12,6 +12,7 @@ from safetensors.numpy import load, save
 from sklearn.base import clone
 
 import evband
+from evband.calibration import Calibration
 from evband.errors import ArtifactError
 from evband.model import PowerModel
 from tiny_car import TINY, drives
@@ -78,6 +79,8 @@ def test_a_file_of_the_first_release_still_loads(tmp_path):
     assert (old.settings_.features, old.settings_.hinges, old.settings_.beta) == ("motion", False, 1.0)
     assert clone(old)._resolve() == old.settings_
     assert len(repr(old)) < 200
+    assert (old.calibration_.how, old.calibration_.moving) == ("earlier", pytest.approx(0.6512049101175353))
+    assert old.calibration_.describe().startswith("stretched by 0.651 on 9 trips")
     old.save(tmp_path / "now.evband")
     again = evband.load(tmp_path / "now.evband")
     assert again.get_params() == old.get_params()
@@ -89,14 +92,14 @@ def test_a_model_of_an_earlier_version_is_what_it_was(model, whole, tmp_path):
     tensors, meta = parts(whole)
     assert meta["settings"].pop("trip_effect") == 0.5
     assert meta["settings"].pop("nu_pace") == 10
-    meta["stretch"] = 1.25
-    meta.pop("standing_stretch")
+    meta["version"], meta["stretch"], meta["calibration"] = 1, 1.25, "stretched by 1.250 on 12 trips"
+    meta.pop("arguments")
     for name in ("r_low", "r_high"):  # nor limits
         meta["features"].pop(name)
     (tmp_path / "old.evband").write_bytes(save(tensors, {"evband": json.dumps(meta)}))
     old = evband.load(tmp_path / "old.evband")
     assert (old.settings_.trip_effect, old.settings_.nu_pace) == (0, 1)
-    assert (old.stretch_, old.standing_stretch_) == (1.25, 1.25)
+    assert old.calibration_ == Calibration(1.25, 1.25, how="earlier", why="stretched by 1.250 on 12 trips")
     trips = drives(1, seconds=90, seed=5)
     np.testing.assert_allclose(old.predict(trips).mean, model.predict(trips).mean, rtol=1e-6)
     old.save(tmp_path / "again.evband")
@@ -141,6 +144,11 @@ def poke(value):
     return apply
 
 
+def nested(tensors, meta):
+    for _ in range(3):
+        meta["calibration"] = {**meta["calibration"], "of": dict(meta["calibration"])}
+
+
 HOSTILE = {
     "unknown version": edit(version=99),
     "no settings": drop("settings"),
@@ -159,12 +167,32 @@ HOSTILE = {
     "too many networks": edit(networks=10**9),
     "networks no number": edit(networks="2"),
     "more members than networks": edit(settings__members=5),
-    "stretch zero": edit(stretch=0.0),
-    "stretch negative": edit(stretch=-1.0),
-    "stretch no number": edit(stretch="wide"),
-    "stretch infinite": edit(stretch=float("inf")),
-    "standing stretch zero": edit(standing_stretch=0.0),
-    "standing stretch no number": edit(standing_stretch="narrow"),
+    "stretch zero": edit(calibration__moving=0.0),
+    "stretch negative": edit(calibration__moving=-1.0),
+    "stretch no number": edit(calibration__moving="wide"),
+    "stretch infinite": edit(calibration__moving=float("inf")),
+    "stretch of astronomers": edit(calibration__moving=1e300),
+    "standing stretch zero": edit(calibration__standing=0.0),
+    "standing stretch no number": edit(calibration__standing="narrow"),
+    "standing stretch tiny": edit(calibration__standing=1e-300),
+    "calibration of an earlier version with such a stretch": edit(calibration="wide", stretch=1e300),
+    "calibration without a stretch": edit(calibration="wide"),
+    "calibration of no kind": edit(calibration__how="magic"),
+    "calibration nested without end": nested,
+    "calibration a list": edit(calibration=[1.0, 1.0]),
+    "calibration on a fraction of a trip": edit(calibration__trips=None),
+    "calibration at no level": edit(calibration__level=1.5),
+    "degrees of freedom of astronomers": edit(settings__nu=1e308),
+    "floor of degrees of freedom of astronomers": edit(settings__nu_min=1e308),
+    "learned degrees of freedom of astronomers": weights("nu_raw", poke(3e38)),
+    "weights of astronomers": weights("head_w", poke(3e38)),
+    "road weights of astronomers": weights("road_w", poke(-3e38)),
+    "arguments of another tool": edit(arguments={"backdoor": 1}),
+    "arguments a list": edit(arguments=[1]),
+    "argument of another type": edit(arguments={"members": "many"}),
+    "prior without weights": lambda tensors, meta: meta.update(prior=dict(meta)),
+    "power of astronomers": edit(features__y_mean=1e300),
+    "scale of nothing": edit(features__y_std=1e-300),
     "zero scale": edit(features__y_std=0.0),
     "mean not a number": edit(features__y_mean=float("nan")),
     "scales too short": edit(features__x_scale=[1.0]),

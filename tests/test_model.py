@@ -8,6 +8,7 @@ import pytest
 from sklearn.base import clone
 
 from evband.bands import QuantileSet, StudentMixture
+from evband.calibration import Calibration
 from evband.errors import ChannelError, SettingsError, TripsError
 from evband.logs.reading import read_trips
 from evband.model import PowerModel
@@ -108,14 +109,14 @@ def test_out_of_bag_trips_are_predicted_by_members_that_never_saw_them(fitted):
 
 
 def test_nine_trips_calibrate_and_fewer_say_that_they_cannot(fitted):
-    assert fitted.calibration_.startswith("stretched by")
+    assert fitted.calibration_.describe().startswith("stretched by")
     assert fitted.summary_["out_of_bag"]["coverage"] == pytest.approx(0.9, abs=0.04)
     few = PowerModel(**{**TINY, "epochs": 1}).fit(TRIPS[:5])
     assert few.stretch_ == 1.0
-    assert "not calibrated" in few.calibration_
-    assert "9 are needed" in few.calibration_
+    assert "not calibrated" in few.calibration_.describe()
+    assert "9 are needed" in few.calibration_.describe()
     without = PowerModel(**{**TINY, "epochs": 1}, calibrate=False).fit(TRIPS)
-    assert (without.stretch_, without.calibration_) == (1.0, "not asked for")
+    assert (without.calibration_.none, without.calibration_.describe()) == (True, "not asked for")
 
 
 def test_recalibrating_forgets_the_old_stretch(fitted):
@@ -123,9 +124,9 @@ def test_recalibrating_forgets_the_old_stretch(fitted):
     model.__dict__.update(fitted.__dict__)
     fresh = drives(9, seconds=120, seed=4)
     first = model.recalibrate(fresh).stretch_
-    model.stretch_ = 50.0
+    model.calibration_ = Calibration(50.0, 50.0)
     assert model.recalibrate(fresh).stretch_ == first
-    assert "on 9 trips given for it" in model.calibration_
+    assert "on 9 trips given for it" in model.calibration_.describe()
     with pytest.raises(TripsError, match="at least 9 trips"):
         model.recalibrate(fresh[:8])
 
@@ -139,7 +140,7 @@ def test_recalibrating_forgets_the_old_stretch(fitted):
 def test_every_method_from_fit_to_bands(method):
     model = PowerModel(method=method, **{**TINY, "members": 5}).fit(TRIPS)
     bands = model.predict(TRIPS[:2])
-    assert model.calibration_.startswith("stretched")
+    assert model.calibration_.describe().startswith("stretched")
     lower, upper = bands.interval(0.8)
     assert (lower < upper).all()
     assert np.isfinite(bands.crps(bands.power_kw)).all()
@@ -233,7 +234,7 @@ def test_trips_without_power_do_not_count_for_calibration():
     trips = [drive(f"drive {i}", seconds=120) for i in range(10)]
     trips[3:5] = [replace(t, table=t.table.with_columns(power_kw=pl.lit(None, pl.Float64))) for t in trips[3:5]]
     model = PowerModel(**{**TINY, "epochs": 1, "members": 5}).fit(Trips(trips))
-    assert "not calibrated: 8 trips" in model.calibration_
+    assert "not calibrated: 8 trips" in model.calibration_.describe()
     assert model.stretch_ == 1
 
 

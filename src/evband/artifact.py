@@ -20,6 +20,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as save_tensors
 
+from evband.calibration.value import Calibration
 from evband.errors import ArtifactError, EvbandError
 from evband.features import FeatureMap
 from evband.files import whole_file
@@ -28,9 +29,11 @@ from evband.settings import DEFAULTS, RUN, Arguments, Settings, check_names, che
 if TYPE_CHECKING:
     from evband.model import PowerModel
 
-VERSION = 1
+VERSION = 2
+READS = (1, 2)  # 1: no arguments, calibration as factors and a sentence
 MOST_BYTES = 1 << 30  # of a whole file
 MOST_HEADER = 16 << 20
+MOST_WEIGHT = 1e6  # beyond it sums of 128 units are no longer power; trained weights are under 100
 PRIOR = "prior/"  # before the names of the weights of the model that this one started from
 
 
@@ -56,9 +59,7 @@ def _facts(model: PowerModel) -> dict[str, Any]:
         "settings": model.settings_.to_dict(),
         "features": model.feature_map_.to_dict(),
         "networks": len(model.theta_),
-        "stretch": model.stretch_,
-        "standing_stretch": model.standing_stretch_,
-        "calibration": model.calibration_,
+        "calibration": model.calibration_.to_dict(),
         "energy": model.energy_,
         "summary": model.summary_,
         "fingerprints": model.fingerprints_,
@@ -97,8 +98,8 @@ def _model(meta: dict[str, Any], tensors: dict[str, NDArray]) -> PowerModel:
     theta = _weights(tensors, arch.shapes, _networks(meta["networks"], settings))
     model = PowerModel(**_arguments(meta, settings))
     model.settings_, model.feature_map_, model.theta_ = settings, features, theta
-    model.stretch_, model.calibration_ = _positive(meta["stretch"]), str(meta["calibration"])
-    model.standing_stretch_ = _positive(meta.get("standing_stretch", meta["stretch"]))  # files had but one
+    old = isinstance(meta["calibration"], str)
+    model.calibration_ = Calibration.of_version_1(meta) if old else Calibration.from_dict(meta["calibration"])
     model.energy_, model.summary_ = meta["energy"], {"made_with": dict(meta["made_with"]), **meta["summary"]}
     model.fingerprints_ = [str(f) for f in meta["fingerprints"]]
     return model
@@ -139,9 +140,9 @@ def _meta(data: bytes) -> dict[str, Any]:
         raise ArtifactError("this is not a .evband file, or it was cut short; fit or copy it again")
     text = _json(data[8 : 8 + header])["__metadata__"]["evband"]
     meta = _json(text)
-    if meta["version"] != VERSION:
+    if meta["version"] not in READS:
         raise ArtifactError(
-            f"it has format version {meta['version']}, this evband reads {VERSION}; install the evband that wrote it"
+            f"it has format version {meta['version']}, this evband reads {VERSION} and before; install the evband that wrote it"
         )
     return dict(meta)
 
@@ -180,23 +181,20 @@ def _networks(saved: Any, settings: Settings) -> int:
 
 
 def _weights(tensors: dict[str, NDArray], shapes: dict[str, tuple[int, ...]], networks: int) -> NDArray[np.float32]:
-    """``theta [networks, parameters]``, each block checked for name, type, shape and finite values."""
+    """``theta [networks, parameters]``, each block checked for name, type, shape and size."""
     if set(tensors) != set(shapes):
         raise ArtifactError("its weights do not fit its settings; fit it again")
     blocks = []
     for name, shape in shapes.items():
         tensor = tensors[name]
-        if tensor.dtype != np.float32 or tensor.shape != (networks, *shape) or not np.isfinite(tensor).all():
+        if (
+            tensor.dtype != np.float32
+            or tensor.shape != (networks, *shape)
+            or not (np.abs(tensor) <= MOST_WEIGHT).all()
+        ):
             raise ArtifactError(f"its weights {name} are damaged; fit it again")
         blocks.append(tensor.reshape(networks, -1))
     return np.concatenate(blocks, axis=1)
-
-
-def _positive(value: Any) -> float:
-    number = float(value)
-    if not (math.isfinite(number) and number > 0):
-        raise ArtifactError("a calibration factor of it is not a positive number; fit it again")
-    return number
 
 
 def _versions() -> dict[str, str]:

@@ -158,9 +158,9 @@ def card(model: PowerModel) -> dict[str, Any]:
             "collapsed": summary.get("collapsed"),
             "nu": None if nu is None else {"mean": float(nu.mean()), "low": float(nu.min()), "high": float(nu.max())},
             "nu_on_floor": on_the_floor(model),
-            "stretch": float(model.stretch_),
-            "standing_stretch": float(model.standing_stretch_),
-            "calibration": model.calibration_,
+            "stretch": model.calibration_.moving,
+            "standing_stretch": model.calibration_.standing,
+            "calibration": model.calibration_.describe(),
             "settings": s.to_dict(),
             "car": {
                 t.name: {"unit": t.unit, "mean": t.mean, "spread": t.spread, "members": t.members.tolist()}

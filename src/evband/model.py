@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evband import settings as presets
+from evband.calibration.value import LEVEL, Calibration
 from evband.errors import SettingsError, TripsError, require
 from evband.estimator import Estimator
 from evband.features import FeatureMap
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from evband.trips import Trips
 
 WARMUP_S = 30.0  # after a reset the state is still filling: predicted, flagged and scored apart
-CALIBRATION_LEVEL = 0.9
 
 
 class PowerModel(Estimator):
@@ -40,8 +40,7 @@ class PowerModel(Estimator):
     (`evband.settings.Settings` defines them). After `fit`:
 
     - ``settings_``: the resolved settings; ``feature_map_``: inputs and scalers; ``theta_ [networks, parameters]``;
-    - ``stretch_``, ``standing_stretch_``: the calibration factors on the move and at a standstill (1 = none),
-      ``calibration_``: what they rest on, or why there are none;
+    - ``calibration_``: factors on the move and at a standstill, what they rest on, or why there are none;
     - ``summary_``: how the training went; ``fingerprints_``: traces of the trips it was trained or calibrated on.
     """
 
@@ -119,7 +118,7 @@ class PowerModel(Estimator):
         }
         inherited: list[str] = self.prior.fingerprints_ if isinstance(self.prior, PowerModel) else []
         self.fingerprints_: list[str] = sorted({*trips.traces, *inherited})
-        self.stretch_, self.standing_stretch_, self.calibration_ = 1.0, 1.0, "not asked for"
+        self.calibration_ = Calibration()
         self.energy_: dict[str, Any] | None = None
         if settings.calibrate:
             self._calibrate(trips, job)
@@ -127,40 +126,28 @@ class PowerModel(Estimator):
 
     def _calibrate(self, trips: Trips, job: Job) -> None:
         """Stretch the mixture so that it holds on trips that its members never saw."""
-        from evband.calibration import calibration_trips, fit_stretches, minimum_trips
+        from evband.calibration import calibration_trips, fit_calibration, minimum_trips
         from evband.energy import energy_part
 
         bands = self.out_of_bag(trips, job)
         self.energy_ = energy_part(self, trips, bands, job)
         found = 0 if bands is None else calibration_trips(bands)
-        if bands is None or found < minimum_trips(CALIBRATION_LEVEL):
-            self.calibration_ = (
-                f"not calibrated: {found} trips with power after warm-up were left out of training in turn, "
-                f"{minimum_trips(CALIBRATION_LEVEL)} are needed for {CALIBRATION_LEVEL:.0%} bands"
+        if bands is None or found < minimum_trips(LEVEL):
+            self.calibration_ = Calibration(
+                why=f"not calibrated: {found} trips with power after warm-up were left out of training in turn, "
+                f"{minimum_trips(LEVEL)} are needed for {LEVEL:.0%} bands"
             )
             return
         from evband.scores import evaluate
 
         bands = self._told(bands)
-        try:
-            factors = self._stretch_by(bands, len(self._networks()))
-            moving, standing = fit_stretches(bands, CALIBRATION_LEVEL)  # of the few members that say these bands
-        except TripsError as problem:
-            self.calibration_ = f"not calibrated: {problem}"
+        self.calibration_, (moving, standing) = fit_calibration(bands, len(self._networks()))
+        if self.calibration_.how == "none":
             return
-        self.calibration_ = f"stretched by {factors} on {found} trips, each predicted by members that never saw it"
-        scores = evaluate(bands.stretched(np.where(bands.standing, standing, moving)), level=CALIBRATION_LEVEL)
+        scores = evaluate(bands.stretched(np.where(bands.standing, standing, moving)), level=LEVEL)
         self.summary_["out_of_bag"] = {
             k: scores[k] for k in ("n", "rmse_kw", "mae_kw", "crps_kw", "coverage", "width_kw")
         }
-
-    def _stretch_by(self, bands: Bands, members: int | None = None) -> str:
-        """Take the stretches that these uncalibrated bands need, or all `members` would; and say them."""
-        from evband.calibration import fit_stretches
-
-        self.stretch_, self.standing_stretch_ = fit_stretches(bands, CALIBRATION_LEVEL, members)
-        same = self.stretch_ == self.standing_stretch_
-        return f"{self.stretch_:.3f}" + ("" if same else f" ({self.standing_stretch_:.3f} at a standstill)")
 
     def _told(self, bands: Bands) -> Bands:
         """The bands without a standstill where no input tells of one, as then a stream cannot know."""
@@ -185,11 +172,15 @@ class PowerModel(Estimator):
 
     def recalibrate(self, trips: Any) -> Self:
         """Refit the stretches on trips that the model never saw (at least 9); whatever there were is forgotten."""
+        from evband.calibration import fit_calibration
         from evband.energy import energy_part
 
         trips = self._on_grid(trips, self.settings_)
         bands = self._bands(trips, self._networks())
-        self.calibration_ = f"stretched by {self._stretch_by(self._told(bands))} on {len(trips)} trips given for it"
+        found, _ = fit_calibration(self._told(bands))
+        if found.how == "none":
+            raise TripsError(found.why.removeprefix("not calibrated: "))
+        self.calibration_ = found
         self.energy_ = energy_part(self, trips, bands)
         self.fingerprints_ = sorted({*self.fingerprints_, *trips.traces})
         return self
@@ -286,10 +277,20 @@ class PowerModel(Estimator):
             outside_channel=outside_names(rows, self.feature_map_.channels),
             hz=self.settings_.hz,
         )
-        if not calibrated or self.stretch_ == self.standing_stretch_ == 1.0:
+        if not calibrated or self.calibration_.none:
             return bands
         standing = np.concatenate([self.feature_map_.standing(row.x) for row in rows])
-        return bands.stretched(np.where(standing, self.standing_stretch_, self.stretch_))
+        return bands.stretched(np.where(standing, self.calibration_.standing, self.calibration_.moving))
+
+    @property
+    def stretch_(self) -> float:
+        """The calibration's factor on the move."""
+        return self.calibration_.moving
+
+    @property
+    def standing_stretch_(self) -> float:
+        """The calibration's factor at a standstill."""
+        return self.calibration_.standing
 
     @property
     def architecture_(self) -> Any:

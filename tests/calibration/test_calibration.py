@@ -93,7 +93,7 @@ def test_too_few_trips_are_refused_with_the_reason():
 
 
 def test_perfect_bands_give_no_scale():
-    with pytest.raises(TripsError, match="no scale"):
+    with pytest.raises(TripsError, match="not a scale"):
         fit_stretch(gaussian_bands(np.zeros(90), [10] * 9))
 
 

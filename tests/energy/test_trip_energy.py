@@ -9,6 +9,7 @@ import pytest
 
 import evband
 from drives import made_up_trip, made_up_trips, small_model
+from evband.calibration import Calibration
 from evband.energy import EnergyBand, predicted_drives, what_ifs
 from evband.energy.fan import write_fan
 from evband.errors import ChannelError, EvbandError, SettingsError, TripsError
@@ -71,7 +72,7 @@ def test_a_calibration_stretch_of_rows_does_not_touch_energy(model, trip):
     before = model.energy(trip)[0]
     wider = evband.PowerModel()
     wider.__dict__.update(model.__dict__)
-    wider.stretch_, wider.standing_stretch_ = 3.0, 0.2
+    wider.calibration_ = Calibration(3.0, 0.2)
     after = wider.energy(trip)[0]
     assert (after.mean_kwh, after.scale_kwh) == pytest.approx((before.mean_kwh, before.scale_kwh), rel=1e-4)
 

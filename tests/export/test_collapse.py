@@ -5,6 +5,7 @@ import pytest
 from scipy.stats import spearmanr
 
 import evband
+from evband.calibration import Calibration
 from evband.errors import SettingsError
 from evband.export.collapse import average, cost, distill
 from evband.model import PowerModel
@@ -55,7 +56,7 @@ def test_a_student_lives_in_a_file_and_ticks(student, unseen, tmp_path):
 def test_a_student_is_taught_calibrated_bands(teacher, unseen):
     wide = PowerModel(method="t-anchor")
     wide.__dict__.update(teacher.__dict__)
-    wide.stretch_, wide.standing_stretch_ = 3.0, 0.6
+    wide.calibration_ = Calibration(3.0, 0.6)
     student = distill(wide, drives(9, seconds=150), steps=100, hidden=16)
     assert (student.stretch_, student.standing_stretch_) == (1.0, pytest.approx(0.2))
     ours, theirs = student.predict(unseen), wide.predict(unseen)

@@ -21,6 +21,7 @@ from scipy.special import stdtr, stdtrit
 import evband
 from evband.bands.mixtures import GaussianMixture, Mixture, StudentMixture
 from evband.bands.quantile_sets import QuantileSet
+from evband.calibration import Calibration
 from evband.errors import SettingsError
 from evband.network.kernels.vector import LANES, load, store, tanh_ratio
 from evband.network.lstm import LayerWeights, Masks, ensemble_lstm
@@ -208,7 +209,7 @@ def test_the_engine_of_a_fitted_model_agrees_with_its_predict(method: str, road:
     shape = {"members": 3, "layers": 2, "hidden": 12, "road_load": road}
     model = evband.PowerModel(method, epochs=1, calibrate=False, device="cpu", **shape)
     model.fit(pl.concat([logged("a", 0), logged("b", 1)]))
-    model.stretch_, model.standing_stretch_ = 1.3, 0.4
+    model.calibration_ = Calibration(1.3, 0.4)
     trips = evband.Trips.from_frame(logged("c", 2)).on_grid(model.settings_.hz)
     bands, rows = model.predict(trips), model.feature_map_.transform(trips[0])
     assert set(bands.stretch) == {1.3, 0.4}

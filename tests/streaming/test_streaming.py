@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 
 from drives import made_up_trip, small_model
+from evband.calibration import Calibration
 from evband.errors import ChannelError, SettingsError
 from evband.model import PowerModel
 from evband.streaming import Battery, LineStream
@@ -93,7 +94,7 @@ def test_a_whole_log_gives_the_bands_of_predict(model):
 def test_stop_and_go_has_the_bands_and_the_energy_of_predict_with_either_stretch(model):
     halting = PowerModel()
     halting.__dict__.update(model.__dict__)
-    halting.stretch_, halting.standing_stretch_ = 1.7, 0.3
+    halting.calibration_ = Calibration(1.7, 0.3)
     table = made_up_trip("x", 400, 5).table
     speed = np.where(table["time_s"].to_numpy() % 90 < 25, 0.0, table["speed_kmh"].to_numpy())
     trip = Trip("x", table.with_columns(pl.Series("speed_kmh", speed)))

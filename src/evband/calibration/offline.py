@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evband.bands import Bands, check_level
+from evband.calibration.value import LEAST, LEVEL, MOST, Calibration, How
 from evband.errors import TripsError
 
 Array = NDArray[np.float64]
@@ -54,18 +55,34 @@ def fit_stretches(bands: Bands, level: float = 0.9, members: int | None = None) 
     Trips left out are predicted by few of the members, and few cover less than all will. What M of them need is a + b / M, nearly:
     the members that there are, and either half of them, tell a and b; it takes four.
     """
+    moving, standing = _for_members(bands, _stretches(bands, level), level, members)
+    return float(moving), float(standing)
+
+
+def fit_calibration(bands: Bands, members: int | None = None, level: float = LEVEL) -> tuple[Calibration, Array]:
+    """The calibration of an ensemble of `members` from bands of trips that none of their members saw, or the reason why
+    there is none; and the stretches (on the move, at a standstill) that these bands themselves need."""
+    trips = calibration_trips(bands)
+    try:
+        own = _stretches(bands, level)
+        moving, standing = _for_members(bands, own, level, members).tolist()
+        how: How = "given" if members is None else "left out"
+        return Calibration(moving, standing, level, how, trips, members or bands.members.count, ""), own
+    except (TripsError, ValueError) as problem:
+        return Calibration(level=level, why=f"not calibrated: {problem}"), np.ones(2)
+
+
+def _for_members(bands: Bands, all_of_them: Array, level: float, members: int | None) -> Array:
     count = bands.members.count
     if members is None or not members > count >= FEWEST:
-        moving, standing = _stretches(bands, level)
-        return float(moving), float(standing)
+        return all_of_them
     half = count // 2
-    all_of_them, first, last = (
+    first, last = (
         _stretches(replace(bands, members=bands.members.only(which)), level)
-        for which in (slice(count), slice(half), slice(count - half, count))
+        for which in (slice(half), slice(count - half, count))
     )
     b = ((first + last) / 2 - all_of_them) / (1 / half - 1 / count)
-    moving, standing = np.maximum(all_of_them - b * (1 / count - 1 / members), all_of_them / 2)
-    return float(moving), float(standing)
+    return np.asarray(np.maximum(all_of_them - b * (1 / count - 1 / members), all_of_them / 2))
 
 
 def _stretches(bands: Bands, level: float) -> Array:
@@ -128,8 +145,8 @@ def _quantile(ordered: Array, p: Array) -> Array:
 
 def _positive(stretch: float) -> float:
     """A factor that can be applied: calibration trips met without error, or never, give no scale."""
-    if not 0 < stretch < math.inf:
+    if not LEAST <= stretch <= MOST:
         raise TripsError(
-            f"Calibration found a stretch of {stretch}, which is no scale; check that power_kw of these trips is a measurement."
+            f"Calibration found a stretch of {stretch:g}, which is not a scale; check that power_kw of these trips is a measurement."
         )
     return stretch

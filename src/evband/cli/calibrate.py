@@ -30,4 +30,4 @@ def calibrate(
     )
     before = fitted.calibration_
     fitted.recalibrate(trips).save(output)
-    print(f"{output}: {fitted.calibration_}; before: {before}")
+    print(f"{output}: {fitted.calibration_.describe()}; before: {before.describe()}")

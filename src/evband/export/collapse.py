@@ -70,7 +70,9 @@ def distill(
     trips = trips.on_grid(model.settings_.hz)
     everything = [*trips, *_perturbed(model, trips, seed)]
     bands = model.predict(Trips(everything))
-    bands = bands.stretched(model.stretch_ / np.asarray(bands.stretch))  # no jump in width where the car stops
+    bands = bands.stretched(
+        model.calibration_.moving / np.asarray(bands.stretch)
+    )  # no jump in width where the car stops
     lesson = _lesson(model, everything, bands)
     units = hidden or max(64, model.settings_.hidden)
     settings = replace(
@@ -82,8 +84,8 @@ def distill(
     plan = replace(plan, window=window, batch=batch, epochs=-(-steps // batches))
     theta = _teach(arch, _start(arch, model, lesson, seed), lesson, plan, batches, progress)
     student = _sibling(model, settings, theta.numpy())
-    student.stretch_, student.standing_stretch_ = 1.0, model.standing_stretch_ / model.stretch_
-    student.calibration_ = f"taught the ensemble's calibrated bands ({model.calibration_})"
+    known = model.calibration_
+    student.calibration_ = known.after("taught", known.standing / known.moving)
     student.summary_ = {
         **_without_scores(model),
         "epochs_run": plan.epochs,
@@ -97,8 +99,7 @@ def average(model: PowerModel) -> PowerModel:
     if model.settings_.kind in ("dropout", "distilled"):
         raise SettingsError(f"a {model.settings_.method} model has one network only; there is nothing to average")
     one = _sibling(model, replace(model.settings_, members=1), model.theta_.mean(0, keepdims=True))
-    one.stretch_, one.standing_stretch_ = model.stretch_, model.standing_stretch_
-    one.calibration_ = f"of the ensemble, not of this average ({model.calibration_})"
+    one.calibration_ = model.calibration_.after("averaged", model.calibration_.standing, model.calibration_.moving)
     one.summary_ = {**_without_scores(model), "collapsed": {"how": "average", "members": _members(model)}}
     return one
 

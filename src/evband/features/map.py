@@ -38,6 +38,7 @@ HELD = {
     "hvac_power_kw": 1.0,
 }  # slow channels, whose last reading stands: how far beyond training they count
 LIMITLESS = 1e300
+SMALLEST, LARGEST = 1e-15, 1e15  # scales in a model file
 _OF_ROAD = ("r_shift", "r_scale", "r_low", "r_high")
 
 
@@ -279,8 +280,11 @@ class FeatureMap:
             array = getattr(self, name)
             if array.shape != shape or not np.isfinite(array).all():
                 raise ArtifactError(f"the features' {name} in the model file is damaged; fit the model again")
-        if not ((self.x_scale > 0).all() and (self.r_scale > 0).all() and self.y_std > 0 and self.hz > 0):
-            raise ArtifactError("a scale of the features in the model file is not positive; fit the model again")
+        scales = np.concatenate([self.x_scale, self.r_scale, [self.y_std]])
+        if not ((scales >= SMALLEST).all() and (scales <= LARGEST).all() and 0 < self.hz <= 100):
+            raise ArtifactError("a scale of the features in the model file is not possible; fit the model again")
+        if not abs(self.y_mean) <= LARGEST:
+            raise ArtifactError("the mean power in the model file is not possible; fit the model again")
         if not all(isinstance(flag, bool) for flag in (self.edges, self.fade, self.products)):
             raise ArtifactError("a switch of the features in the model file is damaged; fit the model again")
         return self

@@ -62,7 +62,7 @@ class Group:
         self.slow = Slow(model, level)
         errors = None if model.energy_ is None else model.errors_
         self.tally = Tally(errors, count, self.engine.sizes.members, self.hz, level)
-        self._stretches = np.array([model.stretch_, model.standing_stretch_])
+        self._stretches = np.array([model.calibration_.moving, model.calibration_.standing])
         self._standstill = model.feature_map_.standstill
         self._warmup_rows = WARMUP_S * self.hz
         self._out = np.zeros((count, len(BAND)))

@@ -33,7 +33,7 @@ def fit_summary(model: PowerModel) -> list[str]:
     if told["restarts"]:
         which = ", ".join(f"{number} ({times}x)" for number, times in told["restarts"].items())
         lines.append(f"members that broke and were restarted from their anchor: {which}")
-    lines.append(f"calibration: {model.calibration_}")
+    lines.append(f"calibration: {model.calibration_.describe()}")
     return [*lines, _expected(told.get("out_of_bag"))]
 
 

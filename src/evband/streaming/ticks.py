@@ -45,8 +45,8 @@ class Stream:
         self.engine = engine_of(model, level)
         self._features = model.feature_map_.stream()
         self._standstill = model.feature_map_.standstill
-        self._stretches = model.stretch_, model.standing_stretch_
-        self.stretch = model.stretch_  # of the last step
+        self._stretches = model.calibration_.moving, model.calibration_.standing
+        self.stretch = self._stretches[0]  # of the last step
         self.road: NDArray[np.float32] = np.zeros(0, np.float32)  # [K], its road-load features
         self._warmup = WARMUP_S * self.hz
         self.reset()

@@ -31,8 +31,8 @@ def network_settings(model: PowerModel) -> dict[str, Any]:
         "nu_min": arch.nu_min,
         "nu": arch.nu,
         "levels": arch.levels,
-        "stretch": model.stretch_,
-        "standing": None if standstill is None else (*standstill, model.standing_stretch_),
+        "stretch": model.calibration_.moving,
+        "standing": None if standstill is None else (*standstill, model.calibration_.standing),
     }
 
 
