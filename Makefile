@@ -17,7 +17,7 @@ $(VENV)/.demo: $(VENV)/.made pyproject.toml
 	touch $@
 
 $(VENV)/.test: $(VENV)/.made pyproject.toml
-	$(PIP) --editable '.[fit,sim,plots,study,rivals,onnx,mdf,frames,live,test]'
+	$(PIP) --editable '.[fit,sim,plots,study,rivals,onnx,mdf,excel,frames,live,test]'
 	touch $@
 
 $(VENV)/.lint: $(VENV)/.test

@@ -329,11 +329,14 @@ def test_inspect_of_a_log_without_power_has_no_consumption(run):
     assert "nan" not in out
 
 
-def test_a_workbook_is_to_be_saved_as_csv(run):
+def test_a_damaged_workbook_is_to_be_saved_as_csv(run):
     write("a.xlsx", b"PK\x03\x04" + bytes(26) + b"xl/workbook.xml" + bytes(500))
     status, _, err = run("inspect", "a.xlsx")
     assert status == 2
-    assert err == "evband: error: a.xlsx: this is an Excel workbook; save its sheet as CSV and give that.\n"
+    assert (
+        err
+        == "evband: error: a.xlsx: the Excel workbook cannot be read (File is not a zip file); save it again or as CSV.\n"
+    )
 
 
 def test_files_of_one_name_are_told_apart_by_their_folder(run):
@@ -343,3 +346,22 @@ def test_files_of_one_name_are_told_apart_by_their_folder(run):
     status, out, _ = run("inspect", "*/log.csv", "--json", "--keep", "fills")
     assert status == 0
     assert [trip["trip_id"] for trip in json.loads(out)] == ["log", "tuesday/log"]
+
+
+def test_a_first_guess_of_a_map_is_written_and_reads_the_log(run):
+    rows = "".join(f"{500 * i};{20 + i % 9};{i % 5};{380 - i % 3};x\n" for i in range(60))
+    write("own.csv", "Elapsed (ms);Fahrzeuggeschwindigkeit (mph);Packstrom;HV Battery Voltage (V);note\n" + rows)
+    status, out, _ = run("inspect", "own.csv", "--write-map", "map.toml")
+    assert status == 0
+    assert "--map map.toml" in out
+    guess = Path("map.toml").read_text()
+    assert '"Elapsed (ms)" = { channel = "time_s", unit = "ms" }' in guess
+    assert '# "note" = "..."  # for example x, x, x' in guess
+    Path("map.toml").write_text(guess.replace('# "Packstrom" = "..."', '"Packstrom" = "battery_current_a"'))
+    status, out, _ = run("inspect", "own.csv", "--map", "map.toml", "--json")
+    assert status == 0
+    (trip,) = json.loads(out)
+    assert trip["duration_s"] == pytest.approx(29.5)
+    names = {channel["name"]: channel for channel in trip["channels"]}
+    assert names["speed_kmh"]["max"] == pytest.approx(28 * 1.609344)
+    assert {"battery_current_a", "battery_voltage_v", "power_kw"} <= set(names)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -18,6 +19,9 @@ def inspect(
     full: Annotated[
         bool, typer.Option("--full", help="Every channel and finding, of more than three trips too.")
     ] = False,
+    write_map: Annotated[
+        Path | None, typer.Option("--write-map", help="Write a first guess of a --map for the first log, and stop.")
+    ] = None,
     units: ShowUnits = Units.KM,
 ) -> None:
     """Show format, channels, rate, gaps, faults and measured consumption of logs; more than three trips in a line each.
@@ -26,6 +30,15 @@ def inspect(
     """
     from evband.logs.summary import summary_json, trip_summary
 
+    if write_map is not None:
+        from evband.files import whole_file
+        from evband.logs.guess import guess_map
+
+        guess = guess_map(Path(logs.names[0]))
+        with whole_file(write_map) as temporary:
+            temporary.write_text(guess, encoding="utf-8")
+        print(f"{write_map}: a first guess; correct it, then: evband inspect {logs.names[0]} --map {write_map}")
+        return
     trips = logs.read()
     summaries = [trip_summary(trip) for trip in trips]
     if json:

@@ -21,6 +21,7 @@ from evband.errors import EvbandError, LogError, SettingsError
 from evband.files import read_bounded
 from evband.logs import border, gridded, tidy
 from evband.logs.cleaning import clean
+from evband.logs.formats import excel
 from evband.logs.overlap import without_copies
 from evband.trips import Trip, Trips
 from evband.trips.quality import Cleaning, Quality
@@ -203,14 +204,14 @@ def _paths(source: str | Path) -> list[Path]:
 def read_file(path: Path, options: ReadOptions) -> list[Readings]:
     """The drives in one file, by the first format that recognises its content (or the user's --map)."""
     data = border.log_bytes(path)
+    if excel.is_workbook(data):
+        data = excel.to_csv(path, data)
     head = data[: border.HEAD]
     for module in formats(options):
         with border.foreseen(path, module.NAME):
             if module.detect(head):
                 readings: list[Readings] = module.read(path, data, options)
                 return readings
-    if head.startswith(b"PK\x03\x04") and b"xl/" in data:
-        raise LogError(f"{path}: this is an Excel workbook; save its sheet as CSV and give that.")
     known = ", ".join(str(module.NAME) for module in formats(ReadOptions()))
     kind = "a binary file of no known format" if b"\0" in head else "no known format"
     raise LogError(f"{path}: this is {kind}; known are {known}; describe any other table in a --map file.")

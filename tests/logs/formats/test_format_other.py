@@ -81,7 +81,7 @@ def test_i3_current_is_turned():
     np.testing.assert_array_equal(drive.series["battery_current_a"], [[0, 0.1], [12.5, -4]])
     assert {name: value[0] for name, (_, value) in drive.series.items()} == {
         "speed_kmh": 5, "acceleration_ms2": 0.3, "motor_torque_nm": 20, "elevation_m": 500, "ambient_temp_c": 15.5, "soc_pct": 80,
-        "battery_voltage_v": 390, "battery_current_a": 12.5,
+        "battery_voltage_v": 390, "battery_current_a": 12.5, "hvac_power_kw": 1.5,
     }  # fmt: skip
 
 

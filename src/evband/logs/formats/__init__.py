@@ -6,14 +6,38 @@ from types import ModuleType
 
 from evband.logs.formats import (
     abrp,
+    anl_d3,
     bmw_i3,
     car_scanner_long,
     car_scanner_wide,
+    chargecar,
     dynamometer,
+    leaf_spy,
     mapped,
     mdf,
+    ovms,
+    scan_my_tesla,
+    teslafi,
+    teslamate,
     torque_pro,
+    ved,
 )
 
-FORMATS: tuple[ModuleType, ...] = (mdf, abrp, car_scanner_long, torque_pro, bmw_i3, dynamometer, car_scanner_wide)
+FORMATS: tuple[ModuleType, ...] = (
+    mdf,
+    abrp,
+    car_scanner_long,
+    torque_pro,
+    bmw_i3,
+    leaf_spy,
+    teslafi,
+    teslamate,
+    scan_my_tesla,
+    ovms,
+    ved,
+    chargecar,
+    anl_d3,
+    dynamometer,
+    car_scanner_wide,
+)
 MAPPED: ModuleType = mapped

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from evband.channels import from_unit
 from evband.errors import LogError
-from evband.logs.formats import claims, clock, text
+from evband.logs.formats import claims, clock, columns, text
 from evband.logs.formats.naming import trip_id
 from evband.logs.formats.units import unit_for
 from evband.trips.readings import Readings, ReadOptions, Series
@@ -29,6 +29,7 @@ _CHANNELS = {
     "battery current": "battery_current_a",
 }
 _DISCHARGE_NEGATIVE = "battery_current_a"
+_CABIN = {"heating power can [kw]": 1.0, "heating power [kw]": 1.0, "aircon power [kw]": 1.0}
 
 
 def _name(header: str) -> tuple[str, str]:
@@ -60,6 +61,9 @@ def read(path: Path, data: bytes, options: ReadOptions) -> list[Readings]:
         series[channel] = (at, -value if channel == _DISCHARGE_NEGATIVE else value)
     if series["speed_kmh"][1].size == 0:
         raise LogError(f"{path}: all values of 'Velocity [km/h]' are missing; fetch the file again.")
+    cabin = columns.total(table.frame, table.header, _CABIN, time)
+    if cabin is not None:
+        series["hvac_power_kw"] = cabin
     notes.append("discharge is negative in this format; the current's sign was inverted")
     return [Readings(trip_id(path), series, NAME, tuple(notes))]
 

@@ -1,0 +1,109 @@
+"""Tables with fixed names: what each column is, in which unit and sign; instants from dates; one table into its drives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from evband.channels import from_unit
+from evband.errors import LogError
+from evband.logs import border
+from evband.logs.formats import claims, text
+from evband.trips.readings import Readings, Series
+
+Array = NDArray[np.float64]
+SILENCE_S = 600.0  # a log silent for longer than this went on with another drive
+
+
+@dataclass(frozen=True)
+class Column:
+    """What a column is: value in our unit = scale * (value in `unit`)."""
+
+    channel: str
+    unit: str
+    scale: float = 1.0
+
+
+def names(header: list[str]) -> dict[str, int]:
+    """Where each name stands, in small letters; of two alike the first."""
+    found: dict[str, int] = {}
+    for number, name in enumerate(header):
+        found.setdefault(" ".join(name.casefold().split()), number)
+    return found
+
+
+def numbers(frame: pl.DataFrame, column: int) -> Array:
+    """One column as numbers, NaN where it has none."""
+    return text.numbers(frame, [str(column)]).to_series().fill_null(np.nan).to_numpy()
+
+
+def series(frame: pl.DataFrame, header: list[str], known: Mapping[str, Column], time: Array) -> dict[str, Series]:
+    """The channels of the columns that are known and hold readings; of two columns for one channel the first listed."""
+    where = names(header)
+    found: dict[str, Series] = {}
+    for name, column in known.items():
+        if name in where and column.channel not in found:
+            at, value = claims.series(
+                time, column.scale * from_unit(column.channel, numbers(frame, where[name]), column.unit)
+            )
+            if len(at):
+                found[column.channel] = (at, value)
+    return found
+
+
+def total(frame: pl.DataFrame, header: list[str], parts: Mapping[str, float], time: Array) -> Series | None:
+    """The sum of several consumers in kW, each with its factor, where at least one is known; None where none is."""
+    where = names(header)
+    values = [factor * numbers(frame, where[name]) for name, factor in parts.items() if name in where]
+    known = [np.isfinite(value) for value in values]
+    if not values or not np.any(known):
+        return None
+    whole = np.where(np.any(known, axis=0), np.nansum(values, axis=0), np.nan)
+    return claims.series(time, whole)
+
+
+def seconds(column: pl.Series) -> Array:
+    """Seconds since 1970 of dates as databases write them (`2024-01-05 11:26:58.123`, with `T`, `Z` or `+00`); NaN else."""
+    plain = column.cast(pl.String).str.strip_chars().str.replace("T", " ", literal=True).str.slice(0, 26)
+    plain = plain.str.replace(r"[+Z].*$", "")
+    when = plain.str.to_datetime("%Y-%m-%d %H:%M:%S%.f", strict=False)
+    return when.cast(pl.Int64).cast(pl.Float64).fill_null(np.nan).to_numpy() / 1e6
+
+
+def drives(
+    path: Path,
+    name: str,
+    format: str,
+    found: Mapping[str, Series],
+    notes: tuple[str, ...],
+    silence_s: float = SILENCE_S,
+) -> list[Readings]:
+    """The readings cut where speed is silent for long; each drive with at least two speeds."""
+    if "speed_kmh" not in found or len(found["speed_kmh"][0]) == 0:
+        raise LogError(f"{path}: all values of speed are missing; export the drive again with its speed.")
+    time = found["speed_kmh"][0]
+    cuts = np.flatnonzero(np.diff(time) > silence_s)
+    if len(cuts) >= border.MOST_TRIPS:
+        raise LogError(f"{path}: it falls into {len(cuts) + 1} drives, more than {border.MOST_TRIPS}; split it.")
+    starts = np.append(-np.inf, (time[cuts] + time[cuts + 1]) / 2.0)
+    ends = np.append(starts[1:], np.inf)
+    trips = []
+    for number, (start, end) in enumerate(zip(starts, ends, strict=True)):
+        part = {channel: _between(s, start, end) for channel, s in found.items()}
+        part = {channel: s for channel, s in part.items() if len(s[0])}
+        if len(part.get("speed_kmh", ((), ()))[0]) >= 2 or len(starts) == 1:
+            trips.append(Readings(name if len(starts) == 1 else f"{name}_{number + 1}", part, format, notes))
+    if not trips:
+        raise LogError(f"{path}: no drive in it has two speed readings; export more of it.")
+    return trips
+
+
+def _between(readings: Series, start: float, end: float) -> Series:
+    time, value = readings
+    a, b = np.searchsorted(time, [start, end])
+    return time[a:b], value[a:b]

@@ -1,0 +1,83 @@
+"""Leaf Spy's log: `Date/Time,Lat,Long,Elv,Speed,Gids,SOC,AHr,Pack Volts,Pack Amps,...`, one row about every 5 s.
+
+Discharge is positive. SOC comes in 1e-4 %, ambient in F, the estimated heater and air conditioner in steps of 250 W and 50 W. Speed is the
+phone's (GPS) in the phone's unit, which the odometer gives away: km/h or mph is chosen by it. Charging rows are mixed in; corrupt rows
+are left out by their time.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evband.errors import LogError
+from evband.logs.formats import clock, columns, text
+from evband.logs.formats.columns import Column
+from evband.logs.formats.naming import trip_id
+from evband.trips.readings import Readings, ReadOptions
+
+NAME = "Leaf Spy"
+_KNOWN = {
+    "speed": Column("speed_kmh", "km/h"),
+    "elv": Column("elevation_m", "m"),
+    "pack volts": Column("battery_voltage_v", "V"),
+    "pack amps": Column("battery_current_a", "A"),
+    "ambient": Column("ambient_temp_c", "f"),
+    "odo(km)": Column("distance_km", "km"),
+    "soc": Column("soc_pct", "%", 1e-4),
+}
+_CABIN = {"est pwr a/c(50w)": 0.05, "est pwr htr(250w)": 0.25}
+_MPH = 1.609344
+
+
+def detect(head: bytes) -> bool:
+    """Its names for pack voltage, pack current and gids."""
+    return {"date/time", "pack volts", "pack amps"} <= set(columns.names(text.header(head)[0]))
+
+
+def read(path: Path, data: bytes, options: ReadOptions) -> list[Readings]:
+    """The drives of a file, cut where it is silent."""
+    table = text.table(path, data)
+    time = _time(path, table)
+    found = columns.series(table.frame, table.header, _KNOWN, time)
+    cabin = columns.total(table.frame, table.header, _CABIN, time)
+    if cabin is not None:
+        found["hvac_power_kw"] = cabin
+    notes = [*table.notes]
+    if "soc_pct" in found and np.median(found["soc_pct"][1]) < 0.05:  # some versions write percent
+        found["soc_pct"] = (found["soc_pct"][0], 1e4 * found["soc_pct"][1])
+    if "speed_kmh" in found and _in_miles(*found["speed_kmh"], *found.get("distance_km", (np.empty(0), np.empty(0)))):
+        found["speed_kmh"] = (found["speed_kmh"][0], _MPH * found["speed_kmh"][1])
+        notes.append("speed_kmh: the odometer shows that 'Speed' is in mph")
+    return columns.drives(path, trip_id(path), NAME, found, tuple(notes))
+
+
+def _time(path: Path, table: text.Table) -> NDArray[np.float64]:
+    where = columns.names(table.header)
+    if "epoch time" in where:
+        time = columns.numbers(table.frame, where["epoch time"])
+        if np.isfinite(time).mean() > 0.5:
+            good = np.isfinite(time) & (
+                np.abs(time - np.nanmedian(time)) < 400 * clock.DAY_S
+            )  # a shifted row has another number
+            return np.where(good, time, np.nan)
+    seconds = clock.since_first_day(table.frame[str(where["date/time"])])
+    if not np.isfinite(seconds).any():
+        raise LogError(f"{path}: no Date/Time in it can be read; export it again or describe it in a --map file.")
+    return clock.unroll(path, seconds, table.first_line)[0]
+
+
+def _in_miles(
+    time: NDArray[np.float64], speed: NDArray[np.float64], at: NDArray[np.float64], km: NDArray[np.float64]
+) -> bool:
+    """Whether the odometer's way is 1.6 times that of the speed, over at least 3 km of driving without gaps."""
+    if len(km) < 2 or len(time) < 3:
+        return False
+    step = np.diff(time)
+    near = step < 30.0
+    driven = float(np.sum((step * (speed[1:] + speed[:-1]) / 7200.0)[near]))
+    counted = np.interp(time, at, km)
+    way = float(np.sum(np.clip(np.diff(counted), 0.0, 5.0)[near]))
+    return driven > 0 and way >= 3.0 and 1.4 < way / driven < 1.85

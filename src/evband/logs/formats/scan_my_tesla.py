@@ -1,0 +1,55 @@
+"""Scan My Tesla's log: `Time,Battery voltage,Battery current,Battery power,...`, no units, milliseconds since the log began.
+
+A cell is filled only when its value changed. Metric units, as the app logs by default.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from evband.errors import LogError
+from evband.logs.formats import clock, columns, text
+from evband.logs.formats.columns import Column
+from evband.logs.formats.naming import trip_id
+from evband.trips.readings import Readings, ReadOptions
+
+NAME = "Scan My Tesla"
+_KNOWN = {
+    "speed": Column("speed_kmh", "km/h"),
+    "vehicle speed": Column("speed_kmh", "km/h"),
+    "battery voltage": Column("battery_voltage_v", "V"),
+    "battery current": Column("battery_current_a", "A"),
+    "battery power": Column("power_kw", "kW"),
+    "outside temp": Column("ambient_temp_c", "C"),
+    "outside temperature": Column("ambient_temp_c", "C"),
+    "elevation": Column("elevation_m", "m"),
+    "altitude": Column("elevation_m", "m"),
+    "odometer": Column("distance_km", "km"),
+    "soc": Column("soc_pct", "%"),
+    "rr torque measured": Column("motor_torque_nm", "Nm"),
+}
+_CABIN = {"heating/cooling": 1.0}
+
+
+def detect(head: bytes) -> bool:
+    """Time first, and its names for the battery, without units."""
+    header = text.header(head)[0]
+    found = set(columns.names(header))
+    theirs = {"battery voltage", "battery current"} <= found and not any(name.startswith("dy_") for name in found)
+    return theirs and header[0].casefold() == "time"
+
+
+def read(path: Path, data: bytes, options: ReadOptions) -> list[Readings]:
+    """One drive a file, cut where it is silent."""
+    table = text.table(path, data)
+    time, notes = clock.unroll(path, columns.numbers(table.frame, 0) / 1000.0, table.first_line, daily=False)
+    found = columns.series(table.frame, table.header, _KNOWN, time)
+    if {"battery_voltage_v", "battery_current_a"} <= found.keys() and "power_kw" in found:
+        del found["power_kw"]
+        notes.append("power_kw: 'Battery power' is left out, since current and voltage are there")
+    cabin = columns.total(table.frame, table.header, _CABIN, time)
+    if cabin is not None:
+        found["hvac_power_kw"] = cabin
+    if "speed_kmh" not in found:
+        raise LogError(f"{path}: it has no column Speed with values; log the speed as well.")
+    return columns.drives(path, trip_id(path), NAME, found, (*notes, *table.notes))

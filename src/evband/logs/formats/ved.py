@@ -1,0 +1,78 @@
+"""The Vehicle Energy Dataset (Ann Arbor): `DayNum,VehId,Trip,Timestamp(ms),...,HV Battery Current[A],...`, a week of many cars a file.
+
+Current is negative on discharge and is turned. Every row repeats each channel's last value; a value that says the same again within a second
+is no new reading. Trips of cars without a high-voltage battery are left out.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from evband.errors import LogError
+from evband.logs import border
+from evband.logs.formats import columns, text
+from evband.logs.formats.columns import Column
+from evband.trips.readings import Readings, ReadOptions, Series
+
+NAME = "VED"
+_KNOWN = {
+    "vehicle speed[km/h]": Column("speed_kmh", "km/h"),
+    "hv battery current[a]": Column("battery_current_a", "A", -1.0),
+    "hv battery voltage[v]": Column("battery_voltage_v", "V"),
+    "hv battery soc[%]": Column("soc_pct", "%"),
+    "oat[degc]": Column("ambient_temp_c", "C"),
+}
+_CABIN = {"heater power[watts]": 1e-3, "air conditioning power[watts]": 1e-3}
+_CABIN_KW = {"heater power[watts]": 1e-3, "air conditioning power[kw]": 1.0}
+HELD_S = 1.0
+
+
+def detect(head: bytes) -> bool:
+    """Its numbers of vehicle and trip beside the battery's current."""
+    return {"vehid", "trip", "timestamp(ms)", "hv battery current[a]"} <= set(columns.names(text.header(head)[0]))
+
+
+def read(path: Path, data: bytes, options: ReadOptions) -> list[Readings]:
+    """One drive for each vehicle and trip."""
+    table = text.table(path, data)
+    where = columns.names(table.header)
+    vehicle, trip = str(where["vehid"]), str(where["trip"])
+    parts = table.frame.partition_by(vehicle, trip, maintain_order=True, as_dict=True)
+    if len(parts) > border.MOST_TRIPS:
+        raise LogError(f"{path}: it holds {len(parts)} trips, more than {border.MOST_TRIPS}; split it.")
+    trips: list[Readings] = []
+    for (car, number), part in parts.items():
+        trips += _trip(
+            f"ved_{str(car).split('.')[0]}_{str(number).split('.')[0]}", table.header, part, where["timestamp(ms)"]
+        )
+    if not trips:
+        raise LogError(f"{path}: no trip in it has a battery current and a speed; take a file with electric cars.")
+    return trips
+
+
+def _trip(name: str, header: list[str], part: pl.DataFrame, clock: int) -> list[Readings]:
+    time = columns.numbers(part, clock) / 1000.0
+    found = columns.series(part, header, _KNOWN, time)
+    if not {"speed_kmh", "battery_current_a", "battery_voltage_v"} <= found.keys():
+        return []
+    cabin = columns.total(part, header, _CABIN, time)
+    cabin = columns.total(part, header, _CABIN_KW, time) if cabin is None else cabin
+    if cabin is not None:
+        found["hvac_power_kw"] = cabin
+    found = {channel: fresh(*s) for channel, s in found.items()}
+    return [Readings(name, found, NAME, ("discharge is negative in this format; the current's sign was inverted",))]
+
+
+def fresh(time: np.ndarray, value: np.ndarray) -> Series:
+    """The readings that say something new, or the same again a second or more after the last that was kept.
+
+    >>> fresh(np.array([0.0, 0.1, 0.9, 1.1, 1.2, 2.4]), np.array([5.0, 5.0, 5.0, 6.0, 6.0, 6.0]))[0].tolist()
+    [0.0, 1.1, 2.4]
+    """
+    run = np.maximum.accumulate(np.where(np.append(True, np.diff(value) != 0), np.arange(len(value)), 0))
+    age = np.floor((time - time[run]) / HELD_S)  # whole seconds since its run began
+    keep = np.append(True, (np.diff(value) != 0) | (np.diff(age) > 0))[: len(value)]
+    return time[keep], value[keep]
