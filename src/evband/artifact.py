@@ -84,7 +84,7 @@ def load(path: Path) -> PowerModel:
     except ArtifactError as problem:
         raise ArtifactError(f"{path}: {problem}") from None
     except (*_DAMAGE, SafetensorError, EvbandError) as problem:
-        raise ArtifactError(f"{path} is not a whole .evband file ({problem}); fit or copy it again") from None
+        raise ArtifactError(f"{path} is not a whole .evband file ({problem}); fit or copy it again.") from None
     return model
 
 
@@ -127,29 +127,29 @@ def _read(path: Path) -> bytes:
     try:
         size = path.stat().st_size
         if size > MOST_BYTES:
-            raise ArtifactError(f"{path} has {size} bytes, more than any model; it is not a .evband file")
+            raise ArtifactError(f"{path} has {size} bytes, more than any model; it is not a .evband file.")
         return path.read_bytes()
     except OSError as problem:
-        raise ArtifactError(f"{path} cannot be read: {problem.strerror}; check the name") from None
+        raise ArtifactError(f"{path} cannot be read: {problem.strerror}; check the name.") from None
 
 
 def _meta(data: bytes) -> dict[str, Any]:
     """The JSON text of the header, with the header's own length checked first."""
     header = int.from_bytes(data[:8], "little") if len(data) >= 8 else 0
     if not 2 <= header <= min(MOST_HEADER, len(data) - 8):
-        raise ArtifactError("this is not a .evband file, or it was cut short; fit or copy it again")
+        raise ArtifactError("this is not a .evband file, or it was cut short; fit or copy it again.")
     text = _json(data[8 : 8 + header])["__metadata__"]["evband"]
     meta = _json(text)
     if meta["version"] not in READS:
         raise ArtifactError(
-            f"it has format version {meta['version']}, this evband reads {VERSION} and before; install the evband that wrote it"
+            f"it has format version {meta['version']}, this evband reads {VERSION} and before; install the evband that wrote it."
         )
     return dict(meta)
 
 
 def _json(text: bytes | str) -> Any:
     def refuse(constant: str) -> None:
-        raise ArtifactError(f"it holds {constant} where a number belongs; fit it again")
+        raise ArtifactError(f"it holds {constant} where a number belongs; fit it again.")
 
     return json.loads(text, parse_constant=refuse)
 
@@ -158,7 +158,7 @@ def _settings(saved: dict[str, Any]) -> Settings:
     known = {f.name: f for f in fields(Settings)}
     unknown = set(saved) - set(known)
     if unknown:
-        raise ArtifactError(f"it has settings this evband does not know ({', '.join(sorted(unknown))}); update evband")
+        raise ArtifactError(f"it has settings this evband does not know ({', '.join(sorted(unknown))}); update evband.")
     return resolve("default", **completed(saved))
 
 
@@ -168,7 +168,7 @@ def _features(saved: dict[str, Any]) -> FeatureMap:
     x, r = features._rows(dict(zip(features.channels, features.typical.tolist(), strict=True)))
     good = x.shape == (len(features.input_names),) and r.shape == (len(features.road_names),)
     if not (good and np.isfinite(x).all() and np.isfinite(r).all() and math.isfinite(features.y_mean)):
-        raise ArtifactError("its features are damaged; fit it again")
+        raise ArtifactError("its features are damaged; fit it again.")
     return features
 
 
@@ -176,14 +176,14 @@ def _networks(saved: Any, settings: Settings) -> int:
     """How many networks there are: one per member, or those of a dropout method."""
     right = saved >= 1 if settings.kind == "dropout" else saved == settings.members
     if not (isinstance(saved, int) and right):
-        raise ArtifactError("it does not hold as many networks as its settings name; fit it again")
+        raise ArtifactError("it does not hold as many networks as its settings name; fit it again.")
     return saved
 
 
 def _weights(tensors: dict[str, NDArray], shapes: dict[str, tuple[int, ...]], networks: int) -> NDArray[np.float32]:
     """``theta [networks, parameters]``, each block checked for name, type, shape and size."""
     if set(tensors) != set(shapes):
-        raise ArtifactError("its weights do not fit its settings; fit it again")
+        raise ArtifactError("its weights do not fit its settings; fit it again.")
     blocks = []
     for name, shape in shapes.items():
         tensor = tensors[name]
@@ -192,7 +192,7 @@ def _weights(tensors: dict[str, NDArray], shapes: dict[str, tuple[int, ...]], ne
             or tensor.shape != (networks, *shape)
             or not (np.abs(tensor) <= MOST_WEIGHT).all()
         ):
-            raise ArtifactError(f"its weights {name} are damaged; fit it again")
+            raise ArtifactError(f"its weights {name} are damaged; fit it again.")
         blocks.append(tensor.reshape(networks, -1))
     return np.concatenate(blocks, axis=1)
 

@@ -168,7 +168,7 @@ def card(model: PowerModel) -> dict[str, Any]:
             },
         }
     except (TypeError, ValueError) as problem:
-        raise ArtifactError(f"the model's own account of its training is damaged ({problem}); fit it again") from None
+        raise ArtifactError(f"the model's own account of its training is damaged ({problem}); fit it again.") from None
 
 
 def _in_kw(log_score: Any, y_std: float) -> float | None:

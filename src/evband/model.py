@@ -92,7 +92,7 @@ class PowerModel(Estimator):
         features = self._prior_features(trips, settings)
         if self.tune and features is not None:
             raise SettingsError(
-                "settings cannot be tuned and taken from a prior model at once; leave out one of the two"
+                "settings cannot be tuned and taken from a prior model at once; leave out one of the two."
             )
         if self.tune:
             from evband.training.tuning import tune
@@ -195,7 +195,9 @@ class PowerModel(Estimator):
 
     def _resolve(self) -> Settings:
         if self.method == "distilled":
-            raise SettingsError("a distilled model is not fitted; fit another method and collapse it (evband collapse)")
+            raise SettingsError(
+                "a distilled model is not fitted; fit another method and collapse it (evband collapse)."
+            )
         arguments = self.get_params(deep=False)
         presets.check_run(arguments)
         chosen = {name: value for name, value in arguments.items() if name not in presets.RUN}
@@ -222,7 +224,7 @@ class PowerModel(Estimator):
         if self.prior.architecture_ != mine or theirs.channels != here.channels or theirs.hz != here.hz:
             raise SettingsError(
                 f"the prior model is {_describe(self.prior.architecture_, theirs)} and this one {_describe(mine, here)}; "
-                "fit with the prior's settings and features"
+                "fit with the prior's settings and features."
             )
         return theirs.also_on(trips, here)
 
@@ -312,7 +314,7 @@ class PowerModel(Estimator):
         if self.energy_ is None:
             raise SettingsError(
                 "this model has no energy calibration; fit it on at least 3 trips with calibration, or calibrate it "
-                "on trips it never saw (evband calibrate)"
+                "on trips it never saw (evband calibrate)."
             )
         return ErrorModel.from_dict(self.energy_)
 

@@ -67,7 +67,7 @@ class About:
         if not isinstance(value, wanted) or (isinstance(value, bool) and kind != "bool"):
             raise SettingsError(f"{name} is {value!r}; give {word}")
         if isinstance(value, float) and not math.isfinite(value):
-            raise SettingsError(f"{name} is {value!r}; give a finite number")
+            raise SettingsError(f"{name} is {value!r}; give a finite number.")
         if self.choices and value not in self.choices:
             raise SettingsError(f"{name} {value!r} is not one of {', '.join(self.choices)}")
         if self.within and not _inside(value, self.within):
@@ -152,7 +152,7 @@ class Settings:
             if value is not None or "None" not in str(f.type):
                 f.metadata["about"].check(f.name, value, _kind(f.type))
         if not self.burn_in < self.window:
-            raise SettingsError(f"burn_in {self.burn_in} must lie between 0 and the window of {self.window} steps")
+            raise SettingsError(f"burn_in {self.burn_in} must lie between 0 and the window of {self.window} steps.")
         try:
             self.architecture(1, 1)
         except ValueError as problem:

@@ -84,7 +84,7 @@ class Calibration:
                 raise ValueError("it is nested")
             return cls(**values, of=None if inner is None else cls.from_dict(inner, depth - 1))
         except (TypeError, ValueError, KeyError, OverflowError) as problem:
-            raise ArtifactError(f"its calibration is damaged ({problem}); fit or calibrate it again") from None
+            raise ArtifactError(f"its calibration is damaged ({problem}); fit or calibrate it again.") from None
 
     @classmethod
     def of_version_1(cls, saved: Mapping[str, Any]) -> Calibration:
@@ -94,7 +94,7 @@ class Calibration:
             standing = _number(saved.get("standing_stretch", moving))
             return cls(moving, standing, how="earlier", why=str(saved["calibration"])[:TEXT])
         except (TypeError, ValueError) as problem:
-            raise ArtifactError(f"its calibration is damaged ({problem}); fit or calibrate it again") from None
+            raise ArtifactError(f"its calibration is damaged ({problem}); fit or calibrate it again.") from None
 
 
 def _number(value: Any) -> float:

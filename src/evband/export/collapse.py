@@ -66,7 +66,7 @@ def distill(
 ) -> PowerModel:
     """One network that gives the ensemble's mean, aleatoric and epistemic part, taught on these trips (power is not needed)."""
     if model.settings_.head == "distilled":
-        raise SettingsError("this model is distilled already; collapse the ensemble that it was made of")
+        raise SettingsError("this model is distilled already; collapse the ensemble that it was made of.")
     trips = trips.on_grid(model.settings_.hz)
     everything = [*trips, *_perturbed(model, trips, seed)]
     bands = model.predict(Trips(everything))
@@ -97,7 +97,7 @@ def distill(
 def average(model: PowerModel) -> PowerModel:
     """One network with the members' mean weights. Measure what it costs (`cost`) before any use."""
     if model.settings_.kind in ("dropout", "distilled"):
-        raise SettingsError(f"a {model.settings_.method} model has one network only; there is nothing to average")
+        raise SettingsError(f"a {model.settings_.method} model has one network only; there is nothing to average.")
     one = _sibling(model, replace(model.settings_, members=1), model.theta_.mean(0, keepdims=True))
     one.calibration_ = model.calibration_.after("averaged", model.calibration_.standing, model.calibration_.moving)
     one.summary_ = {**_without_scores(model), "collapsed": {"how": "average", "members": _members(model)}}
@@ -164,7 +164,7 @@ def _lesson(model: PowerModel, trips: list[Trip], bands: Bands) -> Lesson:
         return torch.from_numpy(np.ascontiguousarray(values, dtype=np.float32))
 
     if not np.isfinite(bands.mean).all():
-        raise TripsError("the ensemble's answers on these trips are not all finite; inspect the log")
+        raise TripsError("the ensemble's answers on these trips are not all finite; inspect the log.")
     return Lesson(
         tensor(np.concatenate([row.x for row in rows])),
         tensor(np.concatenate([row.r for row in rows])),

@@ -103,7 +103,7 @@ class FeatureMap:
         rates = {trip.hz for trip in trips}
         hz = rates.pop() if len(rates) == 1 else None
         if hz is None:
-            raise TripsError("features need trips on one grid; call trips.on_grid(hz) first")
+            raise TripsError("features need trips on one grid; call trips.on_grid(hz) first.")
         if scaling not in ("standard", "minmax"):
             raise SettingsError(f"scaling must be standard or minmax, not {scaling!r}")
         edges = edges and {"speed_kmh", "acceleration_ms2"} <= set(channels) and all(map(_has_edges, trips))
@@ -114,12 +114,12 @@ class FeatureMap:
         signals = {c: np.concatenate([trip_signals[c] for trip_signals in raw]) for c in raw[0]}
         known = np.isfinite(y) & np.all([np.isfinite(s) for s in signals.values()], axis=0)
         if known.sum() < 2 or float(np.ptp(y[known])) == 0.0:
-            raise TripsError(f"power_kw is known and varied in {int(known.sum())} usable rows only; give longer trips")
+            raise TripsError(f"power_kw is known and varied in {int(known.sum())} usable rows only; give longer trips.")
         reach = FEW_REACH if len(trips) < road_load.FEW_TRIPS else REACH
         self.learn({c: s[known] for c, s in signals.items()}, y[known], hinges, reach)
         if not self.road_names:
             raise TripsError(
-                "nothing in these trips moves: every input is constant (a parked car, or one speed throughout); give logs of driving"
+                "nothing in these trips moves: every input is constant (a parked car, or one speed throughout); give logs of driving."
             )
         return self
 
@@ -171,7 +171,7 @@ class FeatureMap:
         """Arrays of one gridded trip; an unknown value is replaced by the training median and flagged outside."""
         if trip.hz != self.hz:
             raise TripsError(
-                f"trip {trip.trip_id} is on a {trip.hz} Hz grid, the features on {self.hz} Hz; use on_grid"
+                f"trip {trip.trip_id} is on a {trip.hz} Hz grid, the features on {self.hz} Hz; use on_grid."
             )
         require_channels(self.channels, [trip])
         x, r, which = self.arrays(self.signals_of(trip))
@@ -279,14 +279,14 @@ class FeatureMap:
         for name, shape in shapes.items():
             array = getattr(self, name)
             if array.shape != shape or not np.isfinite(array).all():
-                raise ArtifactError(f"the features' {name} in the model file is damaged; fit the model again")
+                raise ArtifactError(f"the features' {name} in the model file is damaged; fit the model again.")
         scales = np.concatenate([self.x_scale, self.r_scale, [self.y_std]])
         if not ((scales >= SMALLEST).all() and (scales <= LARGEST).all() and 0 < self.hz <= 100):
-            raise ArtifactError("a scale of the features in the model file is not possible; fit the model again")
+            raise ArtifactError("a scale of the features in the model file is not possible; fit the model again.")
         if not abs(self.y_mean) <= LARGEST:
-            raise ArtifactError("the mean power in the model file is not possible; fit the model again")
+            raise ArtifactError("the mean power in the model file is not possible; fit the model again.")
         if not all(isinstance(flag, bool) for flag in (self.edges, self.fade, self.products)):
-            raise ArtifactError("a switch of the features in the model file is damaged; fit the model again")
+            raise ArtifactError("a switch of the features in the model file is damaged; fit the model again.")
         return self
 
     def signals_of(self, trip: Trip) -> dict[str, np.ndarray]:

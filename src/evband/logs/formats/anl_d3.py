@@ -39,7 +39,7 @@ def detect(head: bytes) -> bool:
 
 
 def read(path: Path, data: bytes, options: ReadOptions) -> list[Readings]:
-    """One test a file."""
+    """One test per file."""
     table = text.table(path, data)
     split = [(name.casefold(), unit) for name, unit in map(claims.split_unit, table.header)]
     column = next(i for i, (name, _) in enumerate(split) if name in _TIMES)

@@ -37,7 +37,7 @@ def _is_clock(cell: str) -> bool:
 
 
 def read(path: Path, data: bytes, options: ReadOptions) -> list[Readings]:
-    """One drive a file."""
+    """One drive per file."""
     with border.parsing(path):
         frame = pl.read_csv(
             data, has_header=False, schema={str(i): pl.String for i in range(12)}, truncate_ragged_lines=True,

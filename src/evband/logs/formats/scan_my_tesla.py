@@ -40,7 +40,7 @@ def detect(head: bytes) -> bool:
 
 
 def read(path: Path, data: bytes, options: ReadOptions) -> list[Readings]:
-    """One drive a file, cut where it is silent."""
+    """One drive per file, cut where it is silent."""
     table = text.table(path, data)
     time, notes = clock.unroll(path, columns.numbers(table.frame, 0) / 1000.0, table.first_line, daily=False)
     found = columns.series(table.frame, table.header, _KNOWN, time)
