@@ -121,7 +121,10 @@ class PowerModel(Estimator):
         self.calibration_ = Calibration()
         self.energy_: dict[str, Any] | None = None
         if settings.calibrate:
+            from evband.energy import find_contradictions
+
             self._calibrate(trips, job)
+            find_contradictions(self)
         return self
 
     def _calibrate(self, trips: Trips, job: Job) -> None:
@@ -173,7 +176,7 @@ class PowerModel(Estimator):
     def recalibrate(self, trips: Any) -> Self:
         """Refit the stretches on trips that the model never saw (at least 9); whatever there were is forgotten."""
         from evband.calibration import fit_calibration
-        from evband.energy import energy_part
+        from evband.energy import energy_part, find_contradictions
 
         trips = self._on_grid(trips, self.settings_)
         bands = self._bands(trips, self._networks())
@@ -182,6 +185,7 @@ class PowerModel(Estimator):
             raise TripsError(found.why.removeprefix("not calibrated: "))
         self.calibration_ = found
         self.energy_ = energy_part(self, trips, bands)
+        find_contradictions(self)
         self.fingerprints_ = sorted({*self.fingerprints_, *trips.traces})
         return self
 

@@ -112,6 +112,7 @@ def test_range_is_where_the_energy_passes_the_battery(model):
     assert plan.soc_at_arrival(0.5) == pytest.approx(60 - 10 * plan.energy_kwh(0.5))
     assert set(plan.to_dict()) == {
         "distance_km", "arrival_probability", "arrival_probability_empty", "reserve_soc", "soc_at_arrival", "energy_kwh", "beyond_route",
+        "shares", "soc_for_95", "load_kwh_for_95",
     }  # fmt: skip
     json.dumps(plan.to_dict(), allow_nan=False)
 
@@ -150,7 +151,7 @@ def test_leaving_what_the_model_has_seen_warns_and_widens(model):
 
 def test_what_ifs_say_what_they_cannot(model):
     found = what_ifs(model, 60, 10.0, ROUTE)
-    assert list(found) == ["as given", "10 % slower", "10 C colder", "5 m/s head wind"]
+    assert list(found) == ["as given", "10 % slower", "10 C colder", "5 m/s head wind", "heater off"]
     assert "no wind_ms" in found["5 m/s head wind"]
     assert not isinstance(found["10 % slower"], str)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -32,6 +32,21 @@ def range(
     ambient: Annotated[float | None, typer.Option("--ambient", help="Temperature in C all along the route.")] = None,
     plot: Annotated[Path | None, typer.Option("--plot", help="Charge over distance as a fan, .html or .png.")] = None,
     json: Annotated[Path | None, typer.Option("--json", help="Write the answer as one JSON object.")] = None,
+    soc_spread: Annotated[
+        float, typer.Option("--soc-spread", help="Standard deviation of the state of charge, in percent.")
+    ] = 0.0,
+    capacity_spread: Annotated[
+        float, typer.Option("--capacity-spread", help="Standard deviation of the capacity, in percent of it.")
+    ] = 0.0,
+    payload: Annotated[float, typer.Option("--payload-kg", help="Load beyond that of the training trips.")] = 0.0,
+    payload_spread: Annotated[float, typer.Option("--payload-spread-kg", help="Its standard deviation.")] = 0.0,
+    ambient_spread: Annotated[
+        float, typer.Option("--ambient-spread", help="Standard deviation of the temperature, in C.")
+    ] = 0.0,
+    head_wind: Annotated[float, typer.Option("--head-wind", help="Wind from ahead all along, in m/s.")] = 0.0,
+    head_wind_spread: Annotated[float, typer.Option("--head-wind-spread", help="Its standard deviation.")] = 0.0,
+    stops: Annotated[float, typer.Option("--stops-min", help="Minutes of standing beyond the route's.")] = 0.0,
+    stops_spread: Annotated[float, typer.Option("--stops-spread-min", help="Their standard deviation.")] = 0.0,
     what_if: Annotated[bool, typer.Option("--what-if", help="Beside it: slower, colder, against the wind.")] = False,
     units: ShowUnits = Units.KM,
 ) -> None:
@@ -41,12 +56,23 @@ def range(
     """
     from json import dumps
 
-    from evband.energy import check_battery, given, range_json, range_warnings, what_ifs
+    from evband.energy import (  # fmt: skip
+        Doubts,
+        advice,
+        advice_lines,
+        changes,
+        check_battery,
+        given,
+        range_json,
+        range_warnings,
+        shares_line,
+        what_ifs,
+    )
     from evband.energy.fan import check_picture, write_fan
     from evband.files import whole_file
     from evband.model import load
     from evband.report.tables import range_table
-    from evband.routes import route_source
+    from evband.routes import read_route, route_source
 
     check_battery(soc, capacity_kwh, reserve_soc)
     if plot:
@@ -54,8 +80,12 @@ def range(
     way = route_source([] if route is None else [route], None, distance_km, speed_kmh, dem)
     driven = None if so_far is None else str(so_far)
     fitted = load(model)
+    doubts = Doubts(
+        soc_spread, capacity_spread, payload, payload_spread, ambient_spread, head_wind, head_wind_spread, stops, stops_spread
+    )  # fmt: skip
+    options: dict[str, Any] = {"so_far": driven, "ambient_c": ambient}
     found = what_ifs(
-        fitted, soc, capacity_kwh, way, so_far=driven, ambient_c=ambient, reserve_soc=reserve_soc, variants=what_if
+        fitted, soc, capacity_kwh, way, reserve_soc=reserve_soc, variants=what_if, doubts=doubts, **options
     )
     warn_if_not_calibrated(fitted)
     for warning in range_warnings(found):
@@ -64,8 +94,17 @@ def range(
     for name, answer in found.items():
         if isinstance(answer, str):
             print(f"{name}: {answer}")
+    print(f"doubt comes from: {shares_line(given(found))}")
+    more: dict[str, Any] = {}
+    if so_far is not None:
+        more["because_kwh"] = changes(fitted, given(found), way, driven, ambient)
+        told = ", ".join(f"{name} {kwh:+.2f} kWh" for name, kwh in more["because_kwh"].items())
+        print(f"the rest against going on as so far: {told}")
+    more |= advice(fitted, given(found), way, **options)
+    lines = advice_lines(given(found), more, float(max(read_route(way).speed_kmh)))
+    print("\n".join(lines))
     if plot:
-        write_fan(given(found), plot)
+        write_fan(given(found), plot, lines)
     if json:
         with whole_file(json) as temporary:
-            temporary.write_text(dumps(range_json(found), indent=2) + "\n")
+            temporary.write_text(dumps(range_json(found, more), indent=2) + "\n")

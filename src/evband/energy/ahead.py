@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +11,7 @@ from scipy.special import stdtr, stdtrit
 
 from evband.energy.drives import Drive
 from evband.energy.errors import ErrorModel
+from evband.energy.planned import Planned
 from evband.energy.so_far import SoFar
 
 Array = NDArray[np.float64]
@@ -19,7 +21,11 @@ SURE = 0.04  # the way is followed until the chance to get that far is this smal
 
 @dataclass(frozen=True, eq=False)
 class Ahead:
-    """Points along the way; all amounts count from its beginning."""
+    """Points along the way; all amounts count from its beginning.
+
+    `doubts` are inputs that nobody knows exactly (weather, load, ...): what one standard deviation of each adds to the energy to
+    each point. They hold all along the way, so deviations add up, not variances. `planned`: the way is a plan, not a drive.
+    """
 
     errors: ErrorModel
     km: Array  # [points]
@@ -27,10 +33,19 @@ class Ahead:
     mean_kwh: Array  # [points]
     members_kwh: Array  # [M, points]
     size: Array  # [points] sum of g times seconds
+    doubts: Mapping[str, Array] = field(default_factory=dict)  # kWh [points] each
+    planned: Planned | None = None
 
     @classmethod
-    def of(cls, drive: Drive, errors: ErrorModel, most: int = 400) -> Ahead:
-        """From predicted rows, thinned to about `most` points."""
+    def of(
+        cls,
+        drive: Drive,
+        errors: ErrorModel,
+        most: int = 400,
+        doubts: Mapping[str, Array] | None = None,
+        planned: Planned | None = None,
+    ) -> Ahead:
+        """From predicted rows, thinned to about `most` points; `doubts` are kW of every row."""
         step = max(1, len(drive) // most)
         at = np.unique(np.append(np.arange(step - 1, len(drive), step), len(drive) - 1))
         hours = 1.0 / drive.hz / 3600.0
@@ -41,7 +56,17 @@ class Ahead:
             np.cumsum(drive.mean)[at] * hours,
             np.cumsum(drive.members, axis=1)[:, at] * hours,
             np.cumsum(errors.sizes(drive))[at] / drive.hz,
+            {name: np.cumsum(kw)[at] * hours for name, kw in (doubts or {}).items()},
+            planned,
         )
+
+    def at(self, points: NDArray[np.intp]) -> Ahead:
+        """Some of the points."""
+        return replace(
+            self, km=self.km[points], seconds=self.seconds[points], mean_kwh=self.mean_kwh[points],
+            members_kwh=self.members_kwh[:, points], size=self.size[points],
+            doubts={name: kwh[points] for name, kwh in self.doubts.items()},
+        )  # fmt: skip
 
     def then(self, other: Ahead) -> Ahead:
         """This way, followed by another."""
@@ -52,6 +77,7 @@ class Ahead:
             mean_kwh=np.append(self.mean_kwh, self.mean_kwh[-1] + other.mean_kwh),
             members_kwh=np.concatenate([self.members_kwh, self.members_kwh[:, -1:] + other.members_kwh], axis=1),
             size=np.append(self.size, self.size[-1] + other.size),
+            doubts={n: np.append(kwh, kwh[-1] + other.doubts[n]) for n, kwh in self.doubts.items()},
         )
 
     def after(self, km: float) -> Ahead:
@@ -68,37 +94,52 @@ class Ahead:
             mean_kwh=self.mean_kwh[i:] - self.mean_kwh[j],
             members_kwh=self.members_kwh[:, i:] - self.members_kwh[:, j : j + 1],
             size=self.size[i:] - self.size[j],
+            doubts={n: kwh[i:] - kwh[j] for n, kwh in self.doubts.items()},
         )
 
     def energy(self, past: SoFar) -> tuple[Array, Array]:
         """(mean, t scale) in kWh of the energy to each point, given the drive so far."""
+        mean, parts = self.parts(past)
+        return mean, np.sqrt(sum(parts.values()))
+
+    def parts(self, past: SoFar) -> tuple[Array, dict[str, Array]]:
+        """(mean in kWh, variance in kWh^2 by source) of the energy to each point: `trip` is what no input tells, `model` what
+        the members disagree about, `plan` how drives differ from plans, then every doubt."""
         hours = self.seconds / 3600.0
         shift, variance = past.ahead(self.seconds, self.size / self.seconds)
-        spread = self.errors.epistemic(self.members_kwh)
-        return self.mean_kwh + shift * hours, np.sqrt(variance * hours**2 + spread)
+        mean = self.mean_kwh + shift * hours
+        parts = {"trip": variance * hours**2, "model": self.errors.epistemic(self.members_kwh)}
+        if self.planned is not None:
+            more, parts["plan"] = self.planned.over(self.km)
+            mean = mean + more
+        return mean, parts | {name: kwh**2 for name, kwh in self.doubts.items()}
 
-    def chances(self, battery_kwh: float, past: SoFar) -> Array:
-        """P(the battery reaches each point): it must not be empty anywhere before, so the chance never rises again."""
+    def chances(self, battery_kwh: float, past: SoFar, battery_sd: float = 0.0) -> Array:
+        """P(the battery reaches each point): it must not be empty anywhere before, so the chance never rises again.
+
+        `battery_sd`: standard deviation in kWh of what the battery holds."""
         mean, scale = self.energy(past)
-        return np.minimum.accumulate(stdtr(self.errors.dof, (battery_kwh - mean) / scale))
+        return np.minimum.accumulate(stdtr(self.errors.dof, (battery_kwh - mean) / np.hypot(scale, battery_sd)))
 
-    def reach(self, battery_kwh: float, past: SoFar, p: tuple[float, ...] = (0.05, 0.5, 0.95)) -> list[float]:
+    def reach(
+        self, battery_kwh: float, past: SoFar, p: tuple[float, ...] = (0.05, 0.5, 0.95), battery_sd: float = 0.0
+    ) -> list[float]:
         """Quantiles of the distance at which the battery is empty, at most the length of this way."""
         if battery_kwh <= 0:
             return [0.0 for _ in p]
-        chance = np.append(1.0, self.chances(battery_kwh, past))
+        chance = np.append(1.0, self.chances(battery_kwh, past, battery_sd))
         return [float(np.interp(q - 1.0, -chance, np.append(0.0, np.minimum(self.km, FARTHEST_KM)))) for q in p]
 
-    def quantiles(self, past: SoFar, p: float) -> Array:
-        """The p-quantile of the energy to each point."""
+    def quantiles(self, past: SoFar, p: float, battery_sd: float = 0.0) -> Array:
+        """The p-quantile of the energy to each point (and, with `battery_sd`, of what is missing of the battery)."""
         mean, scale = self.energy(past)
-        return np.asarray(mean + stdtrit(self.errors.dof, p) * scale)
+        return np.asarray(mean + stdtrit(self.errors.dof, p) * np.hypot(scale, battery_sd))
 
 
-def long_enough(first: Ahead, again: Ahead, battery_kwh: float, past: SoFar) -> Ahead:
+def long_enough(first: Ahead, again: Ahead, battery_kwh: float, past: SoFar, battery_sd: float = 0.0) -> Ahead:
     """The way, with `again` appended until hardly any battery of this size reaches its end."""
     way, piece = first, again
-    while way.km[-1] < FARTHEST_KM and (battery_kwh > 0 and way.chances(battery_kwh, past)[-1] > SURE):
+    while way.km[-1] < FARTHEST_KM and (battery_kwh > 0 and way.chances(battery_kwh, past, battery_sd)[-1] > SURE):
         way = way.then(piece)
         if len(way.km) > 4000:  # long ways need no finer points than their length
             way = _every_other(way)
@@ -107,7 +148,4 @@ def long_enough(first: Ahead, again: Ahead, battery_kwh: float, past: SoFar) -> 
 
 
 def _every_other(way: Ahead) -> Ahead:
-    at = np.unique(np.append(np.arange(1, len(way.km), 2), len(way.km) - 1))
-    return replace(
-        way, km=way.km[at], seconds=way.seconds[at], mean_kwh=way.mean_kwh[at], members_kwh=way.members_kwh[:, at], size=way.size[at]
-    )  # fmt: skip
+    return way.at(np.unique(np.append(np.arange(1, len(way.km), 2), len(way.km) - 1)))

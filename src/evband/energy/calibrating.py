@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evband.energy.cabin import CHANNEL as CABIN
+from evband.energy.cabin import Cabin, fit_cabin
 from evband.energy.drives import Drive, drives_of
+from evband.energy.errors import ErrorModel
 from evband.energy.fitting import fit_errors
 from evband.energy.mean import TripMean
+from evband.energy.planned import LEAST_TRIPS, Planned, fit_planned, router_says
+from evband.energy.sanity import contradictions
 from evband.errors import TripsError
 from evband.trips import Trips
 
@@ -21,6 +27,8 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 CLIMB = "v*grade"  # the road term that is climb in m/s
+PLANNABLE = {"speed_kmh", "acceleration_ms2", "elevation_m", "ambient_temp_c", "wind_ms", CABIN}
+MOST_PLANS = 60  # trips that say how plans differ from drives
 
 
 def predicted_drives(model: PowerModel, trips: Trips) -> list[Drive]:
@@ -30,24 +38,19 @@ def predicted_drives(model: PowerModel, trips: Trips) -> list[Drive]:
 
 
 class RowMean:
-    """The mean over trips one row at a time, for streams: equal to `TripMean.of` of the whole drive."""
+    """The mean over trips of single rows, for streams: equal to `TripMean.of` of the whole drive."""
 
     def __init__(self, features: FeatureMap, mean: TripMean) -> None:
-        self._mean, self._features = mean, features
+        self.mean, self._features = mean, features
         self._weights = features.least_squares() if mean.weight else None
         self._idle = not mean.weight and not any(mean.slopes)
 
-    def added(self, network_kw: float, speed_kmh: float, road: NDArray[np.float32]) -> float:
-        """kW on top of the network's mean."""
+    def added(self, network_kw: Array, speed_kmh: Array, road: NDArray[np.float32]) -> Array:
+        """[n] kW on top of the network's mean, of rows with these road-load features [n, K]."""
         if self._idle:
-            return 0.0
-        linear, climb = road_rows(self._features, road[None], self._weights)
-        return self._mean.row(
-            network_kw,
-            network_kw if linear is None else float(linear[0]),
-            max(speed_kmh, 0.0),
-            0.0 if climb is None else float(climb[0]),
-        )
+            return np.zeros(len(network_kw))
+        linear, climb = road_rows(self._features, road, self._weights)
+        return self.mean.rows(network_kw, linear, np.maximum(np.nan_to_num(speed_kmh), 0.0), climb)
 
 
 def energy_part(model: PowerModel, trips: Trips, bands: Bands | None, job: Job | None = None) -> dict[str, Any] | None:
@@ -61,9 +64,58 @@ def energy_part(model: PowerModel, trips: Trips, bands: Bands | None, job: Job |
     features, ours = model.feature_map_, not hasattr(model.prior, "feature_map_") and model.architecture_.road > 0
     drives = _with_path(features, bands, trips, ours, job)
     try:
-        return fit_errors(drives).to_dict()
+        errors = fit_errors(drives)
     except TripsError:
         return None
+    cabin = fit_cabin(trips) if CABIN in features.channels else None
+    planned = _planned(model, trips, errors)
+    return errors.to_dict() | {
+        "cabin": None if cabin is None else cabin.to_dict(),
+        "planned": None if planned is None else planned.to_dict(),
+    }
+
+
+def find_contradictions(model: PowerModel) -> list[str]:
+    """Check a calibrated model against physics and keep what was found in its energy part."""
+    if model.energy_ is None:
+        return []
+    model.energy_["contradictions"] = contradictions(model)
+    return list(model.energy_["contradictions"])
+
+
+def cabin_of(model: PowerModel) -> Cabin | None:
+    """What the cabin draws on average, where the model needs it and its trips told."""
+    saved = (model.energy_ or {}).get("cabin")
+    return None if saved is None else Cabin.from_dict(saved)
+
+
+def planned_of(model: PowerModel) -> Planned | None:
+    """How drives differ from plans; None where no route can supply the model's inputs."""
+    saved = (model.energy_ or {}).get("planned")
+    return None if saved is None else Planned.from_dict(saved)
+
+
+def _planned(model: PowerModel, trips: Trips, errors: ErrorModel) -> Planned | None:
+    """The difference between trips as driven and as a router would have planned them, both as the model predicts them."""
+    channels, mean = model.feature_map_.channels, errors.mean
+    if not set(channels) <= PLANNABLE:
+        return None
+    chosen = [trips[int(i)] for i in np.unique(np.linspace(0, len(trips) - 1, min(MOST_PLANS, len(trips))).astype(int))]
+    pairs = []
+    for trip in chosen:
+        route = router_says(trip)
+        if route is not None and all(trip.has(c) for c in channels):
+            if CABIN in channels:
+                route = route.with_everywhere(CABIN, float(np.nanmean(trip.table[CABIN].to_numpy().astype(float))))
+            pairs.append((trip, replace(route.on_grid(model.settings_.hz), trip_id=trip.trip_id)))
+    if len(pairs) < LEAST_TRIPS:
+        return None
+    kwh = []
+    for side in range(2):
+        these = Trips(pair[side] for pair in pairs)
+        drives = _with_path(model.feature_map_, model.predict(these), these, mean.weight > 0)
+        kwh.append(np.array([float(mean.of(d).mean.sum()) / d.hz / 3600.0 for d in drives]))
+    return fit_planned((kwh[0] - kwh[1]).tolist(), [pair[1].distance_km for pair in pairs])
 
 
 def road_rows(features: FeatureMap, r: NDArray[np.float32], weights: Array | None) -> tuple[Array | None, Array | None]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from evband.energy.answers import shares_line
 from evband.energy.range import Range
 from evband.errors import SettingsError, require
 from evband.files import whole_file
@@ -21,8 +23,8 @@ def check_picture(path: Path) -> None:
         raise SettingsError(f"{path}: a fan is drawn as .html or .png; name the file so.")
 
 
-def write_fan(plan: Range, path: Path) -> None:
-    """Draw to the farthest distance worth showing: a little beyond the route or the battery."""
+def write_fan(plan: Range, path: Path, notes: Sequence[str] = ()) -> None:
+    """Draw to the farthest distance worth showing, a little beyond the route or the battery; `notes` stand below."""
     check_picture(path)
     end = max(1.1 * plan.route_km, min(1.05 * plan.distance_km(0.95), 3.0 * plan.route_km))
     shown = np.append(0.0, plan.way.km[plan.way.km <= end])
@@ -34,12 +36,13 @@ def write_fan(plan: Range, path: Path) -> None:
     title = (
         f"{plan.arrival_probability:.0%} chance to arrive after {plan.route_km:.0f} km with {plan.reserve_soc:g} % left"
     )
+    below = [*notes, f"doubt comes from: {shares_line(plan)}"]
     draw = _png if path.suffix.lower() == ".png" else _html
     with whole_file(path) as temporary:
-        draw(plan, shown[at], lines, title, temporary)
+        draw(plan, shown[at], lines, title, below, temporary)
 
 
-def _png(plan: Range, km: Any, lines: dict[float, Any], title: str, path: Path) -> None:
+def _png(plan: Range, km: Any, lines: dict[float, Any], title: str, below: list[str], path: Path) -> None:
     require("matplotlib", "a fan as .png")
     from matplotlib.figure import Figure
 
@@ -54,10 +57,15 @@ def _png(plan: Range, km: Any, lines: dict[float, Any], title: str, path: Path) 
     axes.set(xlabel="distance, km", ylabel="state of charge, %", title=title, xlim=(0, km[-1]))
     axes.set_ylim(max(min(0.0, float(lines[0.5 - BANDS[0][0] / 2].min())), -20.0), min(100.0, plan.soc + 5.0))
     axes.legend(loc="best", frameon=False)
+    if (soc := plan.soc_needed()) is not None and soc > plan.soc:
+        axes.plot([0.0], [min(soc, 100.0)], marker="^", color="#1b7f3b", clip_on=False, label="charge for 95 %")
+        axes.set_ylim(top=min(100.0, soc + 5.0))
+        axes.legend(loc="best", frameon=False)
+    figure.supxlabel("\n".join(below), fontsize=8, x=0.01, ha="left")
     figure.savefig(path, dpi=150, format="png")
 
 
-def _html(plan: Range, km: Any, lines: dict[float, Any], title: str, path: Path) -> None:
+def _html(plan: Range, km: Any, lines: dict[float, Any], title: str, below: list[str], path: Path) -> None:
     require("plotly", "a fan as .html")
     import plotly.graph_objects as go
 
@@ -77,6 +85,7 @@ def _html(plan: Range, km: Any, lines: dict[float, Any], title: str, path: Path)
     figure.add_hline(y=plan.reserve_soc, line={"color": "#b3261e", "dash": "dash"}, annotation_text="reserve")
     figure.add_vline(x=plan.route_km, line={"color": "#444"}, annotation_text="route ends")
     figure.update_layout(
-        title=title, xaxis_title="distance, km", yaxis_title="state of charge, %", template="plotly_white"
-    )
+        title={"text": title + "<br><sub>" + "<br>".join(below) + "</sub>"}, margin={"t": 80 + 20 * len(below)},
+        xaxis_title="distance, km", yaxis_title="state of charge, %", template="plotly_white",
+    )  # fmt: skip
     figure.write_html(path, include_plotlyjs=True, full_html=True)

@@ -55,20 +55,18 @@ class TripMean:
             return None
         return self._rest(drive) - self.weight * drive.mean
 
-    def row(self, network_kw: float, linear_kw: float, speed_kmh: float, climb_ms: float) -> float:
-        """The same for one row: what comes on top of the network's mean."""
-        added = self.weight * (linear_kw - network_kw)
-        if any(self.slopes):
-            v = speed_kmh / 3.6
-            columns = (v, v * v, float(speed_kmh < STANDING_KMH), climb_ms)
-            own = sum(b * (x - c) for b, x, c in zip(self.slopes, columns, self.centres, strict=True))
-            added += min(max(own, -self.most_kw), self.most_kw)
-        return added
+    def rows(self, network: Array, linear: Array | None, speed_kmh: Array, climb_ms: Array | None) -> Array:
+        """[n] kW on top of the network's mean, of rows of any drives."""
+        added = self._own(speed_kmh, climb_ms)
+        return added if linear is None or not self.weight else added + self.weight * (linear - network)
 
     def _rest(self, drive: Drive) -> Array:
-        columns = row_columns(drive) - np.array(self.centres)
-        own = np.clip(columns @ np.array(self.slopes), -self.most_kw, self.most_kw)
-        return np.asarray(own if not self.weight or drive.linear is None else own + self.weight * drive.linear)
+        own = self._own(drive.speed_kmh, drive.climb_ms)
+        return own + self.weight * (drive.mean if drive.linear is None else drive.linear)
+
+    def _own(self, speed_kmh: Array, climb_ms: Array | None) -> Array:
+        columns = row_columns(speed_kmh, climb_ms) - np.array(self.centres)
+        return np.asarray(np.clip(columns @ np.array(self.slopes), -self.most_kw, self.most_kw))
 
     def to_dict(self) -> dict[str, Any]:
         return {"weight": self.weight, "slopes": list(self.slopes), "centres": list(self.centres), "most_kw": self.most_kw}  # fmt: skip
@@ -89,11 +87,11 @@ class TripMean:
         return cls(weight, slopes, centres, most)
 
 
-def row_columns(drive: Drive) -> Array:
-    """[T, 4]: speed in m/s, its square, whether the car stands, climb in m/s (0 where elevation is not an input)."""
-    v = drive.speed_kmh / 3.6
-    climb = np.zeros(len(v)) if drive.climb_ms is None else drive.climb_ms
-    return np.stack([v, v * v, (drive.speed_kmh < STANDING_KMH).astype(float), climb], axis=1)
+def row_columns(speed_kmh: Array, climb_ms: Array | None) -> Array:
+    """[n, 4]: speed in m/s, its square, whether the car stands, climb in m/s (0 where elevation is not an input)."""
+    v = speed_kmh / 3.6
+    climb = np.zeros(len(v)) if climb_ms is None else climb_ms
+    return np.stack([v, v * v, (speed_kmh < STANDING_KMH).astype(float), climb], axis=1)
 
 
 def fit_mean(drives: list[Drive]) -> TripMean:
@@ -107,7 +105,9 @@ def fit_mean(drives: list[Drive]) -> TripMean:
         linear = np.array([float((d.power_kw - d.linear)[k].mean()) for d, k in zip(drives, known, strict=True)])  # type: ignore[operator]
         weight = min(WEIGHTS, key=lambda w: float(np.abs((1 - w) * network + w * linear).mean()))
         error = (1 - weight) * network + weight * linear
-    columns = np.array([row_columns(d)[k].mean(axis=0) for d, k in zip(drives, known, strict=True)])
+    columns = np.array(
+        [row_columns(d.speed_kmh, d.climb_ms)[k].mean(axis=0) for d, k in zip(drives, known, strict=True)]
+    )
     centre, scale = columns.mean(axis=0), columns.std(axis=0)
     scale = np.where(scale > 1e-9, scale, np.inf)
     slopes = _ridge((columns - centre) / scale, error) / scale

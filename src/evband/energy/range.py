@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from evband.channels import EDGES
 from evband.energy.ahead import FARTHEST_KM, Ahead, long_enough
-from evband.energy.calibrating import predicted_drives
+from evband.energy.cabin import CHANNEL as CABIN
+from evband.energy.calibrating import cabin_of, planned_of, predicted_drives
+from evband.energy.doubts import Doubts, physical_kw
+from evband.energy.drives import Drive
+from evband.energy.joining import check_supplies, driven_trip, joined, outside_channels, speed_now
+from evband.energy.sanity import implausible
 from evband.energy.so_far import SoFar
-from evband.errors import ChannelError, EvbandError, SettingsError, TripsError
+from evband.errors import EvbandError, SettingsError, TripsError
 from evband.routes import Route, read_route
 from evband.trips import Trip, Trips
 
@@ -25,10 +29,12 @@ Array = NDArray[np.float64]
 LEVELS = {"p05": 0.05, "p50": 0.5, "p95": 0.95}
 MOST_KWH = 2000.0  # the largest trucks carry less
 AS_GIVEN = "as given"
+SURE_OF_ALL = Doubts()
 WHAT_IFS: dict[str, tuple[str, Callable[[Route], Route]]] = {  # name -> (the input it takes, the route it makes)
     "10 % slower": ("speed_kmh", lambda way: way.at_pace(0.9)),
     "10 C colder": ("ambient_temp_c", lambda way: way.shifted("ambient_temp_c", -10.0)),
     "5 m/s head wind": ("wind_ms", lambda way: way.with_everywhere("wind_ms", 5.0)),
+    "heater off": (CABIN, lambda way: way.with_everywhere(CABIN, 0.0)),
 }
 
 
@@ -43,6 +49,27 @@ class Range:
     way: Ahead
     past: SoFar
     notes: tuple[str, ...] = ()
+    doubts: Doubts = SURE_OF_ALL
+
+    @property
+    def battery_sd(self) -> float:
+        """Standard deviation in kWh of what the battery holds above the reserve: charge and capacity."""
+        return self.holds_sd(self.soc)
+
+    def holds_sd(self, soc: float) -> float:
+        charge = self.doubts.soc_sd / 100.0 * self.capacity_kwh
+        aged = (soc - self.reserve_soc) / 100.0 * self.capacity_kwh * self.doubts.capacity_sd_pct / 100.0
+        return float(np.hypot(charge, aged))
+
+    @property
+    def shares(self) -> dict[str, float]:
+        """The part of the variance of the charge at arrival that each source of doubt has; they add up to 1."""
+        _, parts = self.route.parts(self.past)
+        variance = {name: float(v[-1]) for name, v in parts.items()}
+        charge = self.doubts.soc_sd / 100.0 * self.capacity_kwh
+        variance |= {"charge": charge**2, "capacity": self.battery_sd**2 - charge**2}
+        total = sum(variance.values())
+        return {name: v / total for name, v in variance.items() if v > 0.0}
 
     @property
     def battery_kwh(self) -> float:
@@ -64,11 +91,11 @@ class Range:
         return self._chance(self.soc / 100.0 * self.capacity_kwh)
 
     def _chance(self, kwh: float) -> float:
-        return float(self.route.chances(kwh, self.past)[-1]) if kwh > 0 else 0.0
+        return float(self.route.chances(kwh, self.past, self.battery_sd)[-1]) if kwh > 0 else 0.0
 
     def distance_km(self, p: float) -> float:
         """Quantile of the distance at which the battery is down to its reserve."""
-        return self.way.reach(self.battery_kwh, self.past, (p,))[0]
+        return self.way.reach(self.battery_kwh, self.past, (p,), self.battery_sd)[0]
 
     def energy_kwh(self, p: float) -> float:
         """Quantile of the energy to the route's end."""
@@ -76,11 +103,28 @@ class Range:
 
     def soc_at_arrival(self, p: float) -> float:
         """Quantile of the charge left at the route's end, in percent; 0 where it does not get there."""
-        return float(np.clip(self.soc - 100.0 * self.energy_kwh(1.0 - p) / self.capacity_kwh, 0.0, 100.0))
+        used = float(self.route.quantiles(self.past, 1.0 - p, self.battery_sd)[-1])
+        return float(np.clip(self.soc - 100.0 * used / self.capacity_kwh, 0.0, 100.0))
 
     def soc_along(self, p: float) -> Array:
         """Quantile of the charge at every point of the way."""
-        return np.asarray(self.soc - 100.0 * self.way.quantiles(self.past, 1.0 - p) / self.capacity_kwh)
+        used = self.way.quantiles(self.past, 1.0 - p, self.battery_sd)
+        return np.asarray(self.soc - 100.0 * used / self.capacity_kwh)
+
+    def soc_needed(self, p: float = 0.95) -> float | None:
+        """The charge in percent with which the chance to arrive with the reserve left is `p`; None where none is enough.
+
+        Where to stop charging before departure: the battery must hold the p-quantile of the energy to every point."""
+        soc = self.soc
+        for _ in range(3):  # the capacity's own doubt grows with the charge
+            kwh = float(self.route.quantiles(self.past, p, self.holds_sd(soc)).max())
+            soc = self.reserve_soc + 100.0 * max(kwh, 0.0) / self.capacity_kwh
+        return soc if soc <= 100.0 else None
+
+    def to_load_kwh(self, p: float = 0.95) -> float | None:
+        """Energy to load before departure for that chance; 0 where the charge is enough, None where no charge is."""
+        soc = self.soc_needed(p)
+        return None if soc is None else max(0.0, soc - self.soc) / 100.0 * self.capacity_kwh
 
     @property
     def beyond_route(self) -> bool:
@@ -96,6 +140,9 @@ class Range:
             "soc_at_arrival": {name: self.soc_at_arrival(p) for name, p in LEVELS.items()},
             "energy_kwh": {name: self.energy_kwh(p) for name, p in LEVELS.items()},
             "beyond_route": self.beyond_route,
+            "shares": self.shares,
+            "soc_for_95": self.soc_needed(0.95),
+            "load_kwh_for_95": self.to_load_kwh(0.95),
         }
 
 
@@ -107,39 +154,75 @@ def plan(
     reserve_soc: float = 10.0,
     so_far: Any = None,
     ambient_c: float | None = None,
+    doubts: Doubts = SURE_OF_ALL,
 ) -> Range:
     """How far a battery reaches along a route (`evband.routes`); `so_far` is a log of the drive up to now, with its power."""
     check_battery(soc, capacity_kwh, reserve_soc)
-    errors, hz = model.errors_, model.settings_.hz
-    driven = None if so_far is None else _driven(model, so_far)
-    way = read_route(route, _speed_now(driven))
+    driven = None if so_far is None else driven_trip(model, so_far)
+    way = read_route(route, speed_now(driven))
     if ambient_c is not None:
         way = way.with_everywhere("ambient_temp_c", ambient_c)
+    if doubts.head_wind_ms and "wind_ms" in model.feature_map_.channels:
+        way = way.with_everywhere("wind_ms", doubts.head_wind_ms)
     check_supplies(model, way)
-    trip = way.on_grid(hz)
+    trip = way.on_grid(model.settings_.hz)
     once, rows = len(trip), 0 if driven is None else len(driven)
-    drive = predicted_drives(model, Trips([_joined(driven, trip, model.feature_map_.channels)]))[0]
+    errors = model.errors_
+    drive, spreads = _predicted(model, way, joined(driven, trip, model.feature_map_.channels, cabin_of(model)), rows, trip.distance_km, doubts)  # fmt: skip
     past = SoFar(errors)
     past.drive(drive.rows(slice(0, rows)))
-    first, again = drive.rows(slice(rows, rows + once)), drive.rows(slice(rows + once, None))
-    ahead = Ahead.of(first, errors)
+    planned = planned_of(model) if way.log is None else None
+    ahead, again = (
+        Ahead.of(drive.rows(part), errors, doubts={n: kw[part] for n, kw in spreads.items()}, planned=planned)
+        for part in (slice(rows, rows + once), slice(rows + once, None))
+    )
     if ahead.km[-1] <= 0:
         raise TripsError(f"The route {way.name} does not move; give one with a length.")
-    battery = (soc - reserve_soc) / 100.0 * capacity_kwh
-    whole = long_enough(ahead, Ahead.of(again, errors), battery, past)
-    notes = list(way.notes)
-    notes += [] if soc > reserve_soc else [f"the charge ({soc:g} %) is not over the reserve ({reserve_soc:g} %)"]
+    found = Range(soc, reserve_soc, capacity_kwh, ahead, ahead, past, (), doubts)
+    battery, sd = found.battery_kwh, found.battery_sd
+    found = replace(found, way=long_enough(ahead, again, battery, past, sd))
+    notes = [*way.notes, *_notes(model, trip, drive, found, rows, driven is not None)]
+    return replace(found, notes=tuple(notes))
+
+
+def _predicted(
+    model: PowerModel, way: Route, trip: Trip, rows: int, route_km: float, doubts: Doubts
+) -> tuple[Drive, dict[str, Array]]:
+    """The joined trip as predicted, and the kW of every row that one standard deviation of each doubt adds."""
+    cabin, shifts = cabin_of(model), {}
+    channels = model.feature_map_.channels
+    for channel, name, spread in (
+        ("ambient_temp_c", "weather", doubts.ambient_sd_c),
+        ("wind_ms", "wind", doubts.head_wind_sd_ms),
+        (CABIN, "cabin", 0.0 if cabin is None or CABIN in way.channels else cabin.trip_kw),
+    ):
+        if spread and channel in channels:
+            shifts[name] = Trip(name, trip.table.with_columns(pl.col(channel) + spread), trip.hz)
+    drive, *others = predicted_drives(model, Trips([trip, *shifts.values()]))
+    spreads = {name: other.mean - drive.mean for name, other in zip(shifts, others, strict=True)}
+    added, physical = physical_kw(model, doubts, drive, route_km)
+    added[:rows] = 0.0  # the drive so far is as measured
+    return replace(drive, mean=drive.mean + added, members=drive.members + added), spreads | physical
+
+
+def _notes(model: PowerModel, trip: Trip, drive: Drive, found: Range, rows: int, driven: bool) -> list[str]:
+    """What a reader of the plan must know."""
+    soc, reserve = found.soc, found.reserve_soc
+    notes = implausible(model, found.energy_kwh(0.5), found.route_km, trip)
+    notes += [] if soc > reserve else [f"the charge ({soc:g} %) is not over the reserve ({reserve:g} %)"]
+    first = drive.rows(slice(rows, rows + len(trip)))
     if first.outside.any():
-        which = _outside_channels(model, trip)
+        filled = [c for c in model.feature_map_.channels if not trip.has(c)]
+        which = filled or outside_channels(model, trip)
         notes.append(
             f"{first.outside.mean():.0%} of the route leaves what the model has seen ({', '.join(which)}): bands are widened there, "
             "and nobody has measured whether by enough"
         )
-    if whole.reach(battery, past, (0.95,))[0] >= FARTHEST_KM:
+    if found.way.reach(found.battery_kwh, found.past, (0.95,), found.battery_sd)[0] >= FARTHEST_KM:
         notes.append(f"the search stopped at {FARTHEST_KM:g} km")
-    if so_far is not None and not np.isfinite(drive.power_kw[:rows]).any():
+    if driven and not np.isfinite(drive.power_kw[:rows]).any():
         notes.append("the drive so far has no measured power, so it narrows nothing")
-    return Range(soc, reserve_soc, capacity_kwh, ahead, whole, past, tuple(notes))
+    return notes
 
 
 def what_ifs(
@@ -152,18 +235,19 @@ def what_ifs(
     ambient_c: float | None = None,
     reserve_soc: float = 10.0,
     variants: bool = True,
+    doubts: Doubts = SURE_OF_ALL,
 ) -> dict[str, Range | str]:
     """The plan "as given" beside its variants; where the model lacks the channel, a sentence that says so.
 
     All start at the speed at which the drive so far ended.
     """
-    driven = None if so_far is None else _driven(model, so_far)
-    way = read_route(route, _speed_now(driven))
+    driven = None if so_far is None else driven_trip(model, so_far)
+    way = read_route(route, speed_now(driven))
     if ambient_c is not None:
         way = way.with_everywhere("ambient_temp_c", ambient_c)
 
     def planned(way: Route) -> Range:
-        return plan(model, soc, capacity_kwh, way, reserve_soc, driven)
+        return plan(model, soc, capacity_kwh, way, reserve_soc, driven, doubts=doubts)
 
     found: dict[str, Range | str] = {AS_GIVEN: planned(way)}
     for name, (channel, change) in WHAT_IFS.items() if variants else ():
@@ -191,10 +275,10 @@ def range_warnings(found: Mapping[str, Range | str]) -> list[str]:
     return [*own, *(f"{name}: {note}" for name, notes in more.items() for note in notes if note not in own)]
 
 
-def range_json(found: Mapping[str, Range | str]) -> dict[str, Any]:
-    """As `evband range --json` writes it; the variants, if any, under `what_if`."""
+def range_json(found: Mapping[str, Range | str], more: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """As `evband range --json` writes it, with `more` beside it; the variants, if any, under `what_if`."""
     variants = {n: p if isinstance(p, str) else p.to_dict() for n, p in found.items() if n != AS_GIVEN}
-    return given(found).to_dict() | ({"what_if": variants} if variants else {})
+    return given(found).to_dict() | dict(more or {}) | ({"what_if": variants} if variants else {})
 
 
 def check_battery(soc: float, capacity_kwh: float, reserve_soc: float = 0.0) -> None:
@@ -209,61 +293,3 @@ def check_battery(soc: float, capacity_kwh: float, reserve_soc: float = 0.0) -> 
             f"The usable capacity is {capacity_kwh:g} kWh, more than any car or truck has; give kWh, not Wh: "
             f"{capacity_kwh / 1000:g} kWh?"
         )
-
-
-def check_supplies(model: PowerModel, route: Route) -> None:
-    """A ChannelError that names what the route lacks of the model's inputs."""
-    missing = [c for c in model.feature_map_.channels if c not in route.channels]
-    if missing:
-        known = [c for c in model.feature_map_.channels if c in route.channels]
-        could = ",".join(known) if len(known) > 2 else "motion"
-        raise ChannelError(
-            f"The route {route.name} does not supply {', '.join(missing)}, which this model needs; add it to the route, or plan with "
-            f"a model fitted with --features {could}."
-        )
-
-
-def _speed_now(driven: Trip | None) -> float:
-    """At which the way ahead begins, in km/h."""
-    return 0.0 if driven is None else max(float(driven.table["speed_kmh"][-1]), 0.0)
-
-
-def _driven(model: PowerModel, so_far: Any) -> Trip:
-    """The drive so far on the model's grid."""
-    if not isinstance(so_far, Trip):
-        from evband.logs.reading import read_trips
-
-        trips = so_far if isinstance(so_far, Trips) else read_trips(so_far)
-        if len(trips) > 1:
-            raise TripsError(f"The drive so far holds {len(trips)} trips; give the one that goes on.")
-        so_far = trips[0]
-    trip: Trip = so_far.on_grid(model.settings_.hz)
-    return trip
-
-
-def _joined(driven: Trip | None, route: Trip, channels: tuple[str, ...]) -> Trip:
-    """The drive so far, the route, and the route again, as one trip without a break.
-
-    Only slopes matter of elevation, so each part's is shifted to begin where the last one ended.
-    """
-    assert route.hz is not None
-    names = list(dict.fromkeys(("speed_kmh", "acceleration_ms2", *EDGES, *channels)))
-    parts = [route.table.select(names), route.table.select(names)]
-    if driven is not None:
-        power = [c for c in ("power_kw",) if driven.has(c)]
-        parts.insert(0, driven.table.select([*names, *power, "segment"]))
-    if "elevation_m" in names:
-        for i in range(len(parts) - 2, -1, -1):
-            ends = parts[i]["elevation_m"].drop_nulls()
-            begins = parts[i + 1]["elevation_m"].drop_nulls()
-            if len(ends) and len(begins):
-                parts[i] = parts[i].with_columns(pl.col("elevation_m") + (begins[0] - ends[-1]))
-    table = pl.concat(parts, how="diagonal")
-    time = (np.arange(table.height) + 1.0) / route.hz
-    segment = table["segment"].forward_fill() if "segment" in table.columns else pl.repeat(0, table.height, eager=True)
-    return Trip("route", table.with_columns(time_s=pl.Series(time), segment=segment.cast(pl.Int32)), route.hz)
-
-
-def _outside_channels(model: PowerModel, route: Trip) -> list[str]:
-    rows = model.feature_map_.transform(route)
-    return [c for i, c in enumerate(model.feature_map_.channels) if rows.which_outside[:, i].any()]

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from evband.calibration.online_columns import OnlineColumns
 from evband.channels import EDGES, STANDING_KMH, VALUES
+from evband.energy import RowMean
 from evband.features.columns import FeatureColumns
 from evband.live.assemble import Batch
 from evband.live.parts import Parts
@@ -61,6 +62,7 @@ class Group:
         self.parts = Parts(count, len(model.feature_map_.road_names), model.feature_map_.y_std)
         self.slow = Slow(model, level)
         errors = None if model.energy_ is None else model.errors_
+        self._over_trips = None if errors is None else RowMean(model.feature_map_, errors.mean)
         self.tally = Tally(errors, count, self.engine.sizes.members, self.hz, level)
         self._stretches = np.array([model.calibration_.moving, model.calibration_.standing])
         self._standstill = model.feature_map_.standstill
@@ -125,7 +127,8 @@ class Group:
         power = np.where(self._check.trusted[known] & (np.abs(power) < 1200.0), power, np.nan)
         measuring = np.full(len(cars), self.calibrate) & self._check.trusted[known]
         noise = (raw[:, 3] / self._stretch(x)) ** 2
-        self.tally.add(cars, speed, raw[:, 0], noise, outside, power, location, measuring)
+        mean = raw[:, 0] if self._over_trips is None else raw[:, 0] + self._over_trips.added(raw[:, 0], speed, r)
+        self.tally.add(cars, speed, mean, noise, outside, power, location, measuring)
         band = self._calibrated(cars, raw, power, speed, rows.age) if self.calibrate else raw
         warmup = self.since[cars] < self._warmup_rows
         self.since[cars] += 1

@@ -45,8 +45,8 @@ class Tally:
         self, cars: Cars, speed: Array, mean: Array, noise: Array, outside: NDArray[np.bool_], power: Array,
         location: Array, measuring: NDArray[np.bool_],
     ) -> None:  # fmt: skip
-        """One grid row each: measured energy where `power` is known, else predicted; `noise` is the aleatoric variance
-        before any stretch, `measuring` whether the car's power is in use at all."""
+        """One grid row each: measured energy where `power` is known, else predicted; `mean` is that over trips
+        (`evband.energy.RowMean`), `noise` the aleatoric variance before any stretch, `measuring` whether the car's power is in use at all."""
         s, e = self._sums, self.errors
         s["km"][cars] += np.maximum(np.nan_to_num(speed), 0.0) * self.step / HOUR
         if e is None:
@@ -63,7 +63,8 @@ class Tally:
         s["seconds"][some] += self.step
         s["mean_kwh"][some] += (mean[rest] + e.bias) * self.step / HOUR
         s["size"][some] += size[rest] * self.step
-        self.members_kwh[some] += location[rest] * (self.step / HOUR)
+        own = 1.0 - e.mean.weight  # what all members share changes no spread
+        self.members_kwh[some] += own * location[rest] * (self.step / HOUR)
 
     def _measured(self, cars: Cars, error: Array, size: Array) -> None:
         s = self._sums
@@ -112,7 +113,7 @@ class Tally:
         seconds, members = s["seconds"][cars], self.members_kwh[cars]
         t = np.maximum(seconds, self.step)
         within = e.trip_effect + e.slow * phi(t / e.slow_s) + e.fast / t
-        scale = np.sqrt(s["size"][cars] / t * within * (t / HOUR) ** 2 + members.var(axis=1))
+        scale = np.sqrt(s["size"][cars] / t * within * (t / HOUR) ** 2 + e.epistemic(members.T))
         centre = s["measured_kwh"][cars] + s["mean_kwh"][cars]
         half = self._quantile * np.where(seconds > 0.0, scale, 0.0)
         return centre, centre - half, centre + half

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -80,9 +80,7 @@ def thinned(way: Ahead, most: int) -> Ahead:
     """About `most` points of a way."""
     step = max(1, len(way.km) // most)
     at = np.unique(np.append(np.arange(step - 1, len(way.km), step), len(way.km) - 1))
-    return replace(
-        way, km=way.km[at], seconds=way.seconds[at], mean_kwh=way.mean_kwh[at], members_kwh=way.members_kwh[:, at], size=way.size[at]
-    )  # fmt: skip
+    return way.at(at)
 
 
 def reaches(way: Ahead, battery_kwh: Array, past: SoFar) -> Array:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from evband.card import degrees_of_freedom, on_the_floor
+from evband.energy.sanity import model_contradictions, reasons
 
 if TYPE_CHECKING:
     from evband.model import PowerModel
@@ -34,6 +35,9 @@ def fit_summary(model: PowerModel) -> list[str]:
         which = ", ".join(f"{number} ({times}x)" for number, times in told["restarts"].items())
         lines.append(f"members that broke and were restarted from their anchor: {which}")
     lines.append(f"calibration: {model.calibration_.describe()}")
+    problems = model_contradictions(model)
+    lines += [f"THIS MODEL CONTRADICTS PHYSICS: {problem}" for problem in problems]
+    lines += [reasons()] if problems else []
     return [*lines, _expected(told.get("out_of_bag"))]
 
 

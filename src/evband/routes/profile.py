@@ -22,7 +22,7 @@ from evband.trips import Trip, Trips
 Array = NDArray[np.float64]
 
 RATE_MS2 = 1.2  # speeding up and braking of an unhurried driver
-PLACES = ("elevation_m", "ambient_temp_c", "wind_ms", "grade_pct")
+PLACES = ("elevation_m", "ambient_temp_c", "wind_ms", "grade_pct", "hvac_power_kw")
 LOG_STEP_S = 2.5  # a time profile sampled more finely than this is a log
 # The border of routes: what is beyond is one sentence, and no memory or time is spent on it.
 MOST_POINTS = 200_000
@@ -50,18 +50,49 @@ class Route:
         return own if self.log is None else tuple(dict.fromkeys((*own, *self.log.channels)))
 
     def with_everywhere(self, channel: str, value: float) -> Route:
-        """The same route with one value of a channel all along; it counts as a profile, not as a log."""
+        """The same route with one value of a channel all along."""
         self._check_value(channel, value)
-        return replace(self, along={**self.along, channel: (np.zeros(1), np.array([value]))}, log=None)
+        log = self.log and replace(self.log, table=self.log.table.with_columns(pl.lit(float(value)).alias(channel)))
+        return replace(self, along={**self.along, channel: (np.zeros(1), np.array([value]))}, log=log)
 
     def shifted(self, channel: str, by: float) -> Route:
         """The same route with a channel changed by a constant."""
         km, value = self.along[channel]
-        return replace(self, along={**self.along, channel: (km, value + by)}, log=None)
+        log = self.log and replace(self.log, table=self.log.table.with_columns(pl.col(channel) + by))
+        return replace(self, along={**self.along, channel: (km, value + by)}, log=log)
 
     def at_pace(self, factor: float) -> Route:
         """The same way at `factor` times the speed."""
-        return replace(self, time_s=self.time_s / factor, speed_kmh=self.speed_kmh * factor, log=None)
+        return self._retimed(self.time_s / factor, self.speed_kmh * factor, factor**2)
+
+    def at_most(self, kmh: float) -> Route:
+        """The same way, nowhere faster than this."""
+        speed = np.minimum(self.speed_kmh, kmh)
+        before, after = (v[1:] + v[:-1] for v in (self.speed_kmh, speed))
+        step = np.diff(self.time_s) * np.where(after > 0, before / np.where(after > 0, after, 1.0), 1.0)
+        return self._retimed(np.concatenate([[self.time_s[0]], self.time_s[0] + np.cumsum(step)]), speed)
+
+    def _retimed(self, time_s: Array, speed_kmh: Array, push: float | None = None) -> Route:
+        """The same way at other times; a log's readings move along, of those that say where it is and what weather.
+
+        Measured acceleration is `push` times what it was, or left out: it then follows from speed."""
+        log = self.log
+        if log is not None and log.hz is None:
+            old = log.table["time_s"].to_numpy()
+            begin = float(log.series("speed_kmh")[0][0])
+            new = begin + np.interp(old - begin, self.time_s, time_s)
+            readings = log.table.with_columns(time_s=pl.Series(new)).select(
+                "time_s", *(c for c in PLACES if log.has(c))
+            )
+            speed = pl.Series(np.interp(new - begin, time_s, speed_kmh)).set(log.table["speed_kmh"].is_null(), None)
+            readings = readings.with_columns(speed_kmh=speed)
+            if push is not None and log.has("acceleration_ms2"):
+                readings = readings.with_columns(acceleration_ms2=push * log.table["acceleration_ms2"])
+            kept = np.append(True, np.diff(new) > 0) & (old >= begin)
+            log = replace(log, table=readings.filter(pl.Series(kept)))
+        elif log is not None:
+            log = None
+        return replace(self, time_s=time_s, speed_kmh=speed_kmh, log=log)
 
     def on_grid(self, hz: float) -> Trip:
         """Rows as `evband.trips.grid` makes them: mean speed of each bin, its change, places at the bin's end."""

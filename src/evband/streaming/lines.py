@@ -152,8 +152,7 @@ class LineStream:
             return
         size = self._errors.size((aleatoric / self._stream.stretch) ** 2, outside)
         assert self._path is not None
-        added = self._path.added(mean, speed, self._stream.road)
-        mean += added
+        mean += float(self._path.added(np.array([mean]), np.array([speed]), self._stream.road[None])[0])
         if self._online is not None and power is not None:
             self.measured_kwh += power * step / 3600.0
             self._past.add(power - mean, size, step)

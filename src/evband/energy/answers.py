@@ -1,0 +1,116 @@
+"""Answers people act on: how fast one may drive to arrive, and why the rest of a drive takes what it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from evband.energy.joining import driven_trip, speed_now
+from evband.energy.range import Range, plan
+from evband.routes import Route, read_route
+
+if TYPE_CHECKING:
+    from evband.model import PowerModel
+
+SURE = 0.95
+SLOWEST_KMH = 40.0  # slower than this is no advice
+
+
+def speed_to_arrive(given: Range, way: Route, planned: Callable[[Route], Range], p: float = SURE) -> float | None:
+    """The highest speed limit of one's own, in whole km/h, at which the chance to arrive with the reserve is at least `p`.
+
+    The route's fastest speed where it arrives as planned; None where not even `SLOWEST_KMH` is slow enough.
+    """
+    fastest = float(np.max(way.speed_kmh))
+    if given.arrival_probability >= p:
+        return fastest
+    low, high = SLOWEST_KMH, float(np.ceil(fastest))
+    if high <= low or planned(way.at_most(low)).arrival_probability < p:
+        return None
+    while high - low > 1.0:
+        middle = float(np.round((low + high) / 2))
+        if planned(way.at_most(middle)).arrival_probability >= p:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def advice(model: PowerModel, given: Range, route: Any, **options: Any) -> dict[str, float | None]:
+    """What to do for a chance of 95 %: stop charging at `soc_for_95`, load `load_kwh_for_95`, or drive at most `kmh_for_95`."""
+    driven = None if options.get("so_far") is None else driven_trip(model, options["so_far"])
+    way = read_route(route, speed_now(driven))
+    options = options | {"so_far": driven, "reserve_soc": given.reserve_soc, "doubts": given.doubts}
+
+    def planned(slower: Route) -> Range:
+        return plan(model, given.soc, given.capacity_kwh, slower, **options)
+
+    return {
+        "kmh_for_95": speed_to_arrive(given, way, planned),
+        "soc_for_95": given.soc_needed(SURE),
+        "load_kwh_for_95": given.to_load_kwh(SURE),
+    }
+
+
+def advice_lines(given: Range, found: dict[str, float | None], fastest_kmh: float) -> list[str]:
+    """The same as sentences."""
+    kmh, soc, load = (found[name] for name in ("kmh_for_95", "soc_for_95", "load_kwh_for_95"))
+    with_reserve = f"with {given.reserve_soc:g} % left"
+    if kmh is not None and kmh >= fastest_kmh:
+        lines = [f"arrives as planned at 95 % {with_reserve}"]
+    elif kmh is not None:
+        lines = [f"drive at most {kmh:.0f} km/h to arrive at 95 % {with_reserve}"]
+    else:
+        lines = [f"no speed from {SLOWEST_KMH:.0f} km/h on makes the arrival {with_reserve} 95 % sure"]
+    if soc is None:
+        lines.append(f"not even a full battery makes the arrival {with_reserve} 95 % sure; plan a charge on the way")
+    elif load:
+        lines.append(f"or charge to {soc:.0f} % before departure ({load:.1f} kWh more) and drive as planned")
+    else:
+        lines.append(f"{soc:.0f} % of charge at departure would do")
+    return lines
+
+
+def shares_line(given: Range) -> str:
+    """The sources of doubt, the largest first."""
+    names = {
+        "trip": "what no input tells", "model": "the model itself", "plan": "planned is not driven", "cabin": "heater and air conditioning",
+        "weather": "temperature", "wind": "wind", "load": "load", "stops": "stops", "charge": "state of charge", "capacity": "capacity",
+    }  # fmt: skip
+    shares = sorted(given.shares.items(), key=lambda item: -item[1])
+    return ", ".join(f"{names.get(name, name)} {share:.0%}" for name, share in shares)
+
+
+def changes(
+    model: PowerModel, given: Range, route: Any, so_far: Any, ambient_c: float | None = None
+) -> dict[str, float]:
+    """Why the rest differs from going on as so far, in kWh over the route: slope, temperature, measured errors, speed.
+
+    `slope`: against the same way on the level. `temperature`: against the same way in the weather of the drive so far.
+    `measured`: what the power measured so far adds to the rest (auxiliaries, load, wind: what no input tells). `speed`: what is
+    left, against the consumption per km so far.
+    """
+    driven = driven_trip(model, so_far)
+    way = read_route(route, speed_now(driven))
+    if ambient_c is not None:
+        way = way.with_everywhere("ambient_temp_c", ambient_c)
+
+    def median(other: Route) -> float:
+        return plan(model, given.soc, given.capacity_kwh, other, given.reserve_soc, driven, doubts=given.doubts).energy_kwh(0.5)  # fmt: skip
+
+    rest = given.energy_kwh(0.5)
+    found = {}
+    if "elevation_m" in model.feature_map_.channels and "elevation_m" in way.channels:
+        found["slope"] = rest - median(way.with_everywhere("elevation_m", 0.0))
+    if "ambient_temp_c" in model.feature_map_.channels and driven.has("ambient_temp_c"):
+        felt = float(np.nanmean(driven.table["ambient_temp_c"].to_numpy().astype(float)))
+        found["temperature"] = rest - median(way.with_everywhere("ambient_temp_c", felt))
+    shift, _ = given.past.ahead(given.route.seconds[-1:], given.route.size[-1:] / given.route.seconds[-1:])
+    found["measured"] = float((shift[0] - given.past.errors.bias) * given.route.seconds[-1] / 3600.0)
+    power = driven.table["power_kw"].to_numpy().astype(float) if driven.has("power_kw") else np.array([np.nan])
+    if np.isfinite(power).any() and driven.distance_km > 0 and driven.hz:
+        as_so_far = float(np.nanmean(power)) * len(driven) / driven.hz / 3600.0 / driven.distance_km * given.route_km
+        found["speed"] = rest - as_so_far - sum(found.values())
+    return found

@@ -1,0 +1,94 @@
+"""The way as one trip: the drive so far, the route, and the route again, with what a plan lacks of the cabin filled in."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from evband.channels import EDGES
+from evband.energy.cabin import CHANNEL as CABIN
+from evband.energy.cabin import Cabin
+from evband.errors import ChannelError, TripsError
+from evband.routes import Route
+from evband.trips import Trip, Trips
+
+if TYPE_CHECKING:
+    from evband.model import PowerModel
+
+
+def check_supplies(model: PowerModel, route: Route) -> None:
+    """A ChannelError that names what the route lacks of the model's inputs; the cabin's draw can be filled in."""
+    from evband.energy.calibrating import cabin_of
+
+    filled = {CABIN} if cabin_of(model) is not None else set()
+    missing = [c for c in model.feature_map_.channels if c not in route.channels and c not in filled]
+    if missing:
+        known = [c for c in model.feature_map_.channels if c in route.channels]
+        could = ",".join(known) if len(known) > 2 else "motion"
+        raise ChannelError(
+            f"The route {route.name} does not supply {', '.join(missing)}, which this model needs; add it to the route, or plan with "
+            f"a model fitted with --features {could}."
+        )
+
+
+def speed_now(driven: Trip | None) -> float:
+    """At which the way ahead begins, in km/h."""
+    return 0.0 if driven is None else max(float(driven.table["speed_kmh"][-1]), 0.0)
+
+
+def driven_trip(model: PowerModel, so_far: Any) -> Trip:
+    """The drive so far on the model's grid."""
+    if not isinstance(so_far, Trip):
+        from evband.logs.reading import read_trips
+
+        trips = so_far if isinstance(so_far, Trips) else read_trips(so_far)
+        if len(trips) > 1:
+            raise TripsError(f"The drive so far holds {len(trips)} trips; give the one that goes on.")
+        so_far = trips[0]
+    trip: Trip = so_far.on_grid(model.settings_.hz)
+    return trip
+
+
+def joined(driven: Trip | None, route: Trip, channels: tuple[str, ...], cabin: Cabin | None = None) -> Trip:
+    """The drive so far, the route, and the route again, as one trip without a break.
+
+    Only slopes matter of elevation, so each part's is shifted to begin where the last one ended. Where the route does not
+    know the cabin's draw, its expected value given weather and time since the drive began takes its place.
+    """
+    assert route.hz is not None
+    names = list(dict.fromkeys(("speed_kmh", "acceleration_ms2", *EDGES, *channels)))
+    planned = [c for c in names if c in route.table.columns]
+    parts = [route.table.select(planned), route.table.select(planned)]
+    if driven is not None:
+        own = [c for c in (*names, "power_kw", "segment") if c in driven.table.columns]
+        parts.insert(0, driven.table.select(own))
+    if "elevation_m" in names:
+        for i in range(len(parts) - 2, -1, -1):
+            ends = parts[i]["elevation_m"].drop_nulls()
+            begins = parts[i + 1]["elevation_m"].drop_nulls()
+            if len(ends) and len(begins):
+                parts[i] = parts[i].with_columns(pl.col("elevation_m") + (begins[0] - ends[-1]))
+    table = pl.concat(parts, how="diagonal")
+    time = (np.arange(table.height) + 1.0) / route.hz
+    segment = table["segment"].forward_fill() if "segment" in table.columns else pl.repeat(0, table.height, eager=True)
+    table = table.with_columns(time_s=pl.Series(time), segment=segment.cast(pl.Int32))
+    if cabin is not None and CABIN in channels:
+        table = _with_cabin(table, cabin, route.hz)
+    return Trip("route", table, route.hz)
+
+
+def _with_cabin(table: pl.DataFrame, cabin: Cabin, hz: float) -> pl.DataFrame:
+    """The expected draw wherever it is not known."""
+    known = "ambient_temp_c" in table.columns
+    ambient = table["ambient_temp_c"].forward_fill().to_numpy().astype(float) if known else None
+    expected = pl.Series(np.nan_to_num(cabin.mean(ambient, np.arange(table.height) / hz)))
+    own = table[CABIN] if CABIN in table.columns else pl.Series([None] * table.height, dtype=pl.Float64)
+    return table.with_columns(own.fill_null(expected).alias(CABIN))
+
+
+def outside_channels(model: PowerModel, route: Trip) -> list[str]:
+    """Inputs that leave their training range somewhere on the route."""
+    rows = model.feature_map_.transform(route)
+    return [c for i, c in enumerate(model.feature_map_.channels) if rows.which_outside[:, i].any()]

@@ -1,0 +1,118 @@
+"""Never absurd: what a model must say of any car, whatever its log held.
+
+Mass, drag, rolling and auxiliaries read off the road-load path must have the signs and sizes that cars have, and the energy to
+drive a kilometre on the level must rise with speed above 60 km/h and with climb. A log with an engine running beside the motor, a
+wrong channel or altitude glitches can teach otherwise; then `fit` says so, and `range` repeats it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from evband.channels import EDGES
+from evband.errors import EvbandError, SettingsError
+from evband.trips import Trip, Trips
+
+if TYPE_CHECKING:
+    from evband.model import PowerModel
+
+LIMITS = {  # of the effective terms, which hold the drive train's losses, too: from a microcar to a loaded truck
+    "effective mass": (300.0, 60_000.0),
+    "rolling resistance": (0.0, 6_000.0),
+    "drag area": (0.1, 15.0),
+}
+STANDING_KW = (-1.0, 20.0)  # what a standing car may draw
+SLOWEST_KMH, STEP_KMH = 60.0, 20.0
+SETTLED_S = 240.0
+CLIMB = 0.03
+LEAST_KWH_100KM, MOST_KWH_100KM = 4.0, 300.0
+FALL_M_PER_KM = 5.0  # a road that falls more than this may take hardly any energy
+
+
+def contradictions(model: PowerModel) -> list[str]:
+    """Sentences that say where the model contradicts physics; empty for a sane one."""
+    from evband.card import effective_terms
+
+    found = []
+    for term in effective_terms(model):
+        low, high = LIMITS.get(term.name, (-np.inf, np.inf))
+        if not low <= term.mean <= high:
+            found.append(f"its {term.name} is {term.mean:.3g} {term.unit}, and cars have {low:g} to {high:g}")
+    return found + _of_steady_drives(model)
+
+
+def reasons() -> str:
+    """What such a log usually has."""
+    return "does an engine help, is a channel wrong, or does the altitude jump? evband inspect shows the log"
+
+
+def _of_steady_drives(model: PowerModel) -> list[str]:
+    """Steady drives on the level and uphill, as energy sees them."""
+    from evband.energy.calibrating import predicted_drives
+
+    features = model.feature_map_
+    if not set(features.channels) >= {"speed_kmh", "acceleration_ms2"} or model.energy_ is None:
+        return []
+    top = float(features.high[features.channels.index("speed_kmh")])
+    speeds = np.arange(SLOWEST_KMH, top + 1e-6, STEP_KMH)
+    if not len(speeds):
+        return []
+    try:
+        trips = [*(_steady(model, v) for v in speeds), _steady(model, float(speeds[0]), CLIMB), _steady(model, 0.0)]
+        *drives, standing = predicted_drives(model, Trips(trips))
+    except EvbandError:  # torque or forces among the inputs: no such drive can be made up
+        return []
+    per_km = np.array([d.mean[-int(60 * d.hz) :].mean() / d.speed_kmh[-1] for d in drives])  # kWh/km
+    found = [
+        f"driving {fast:.0f} km/h takes less energy per km than {slow:.0f} km/h"
+        for slow, fast, a, b in zip(speeds[:-1], speeds[1:], per_km[:-2], per_km[1:-1], strict=True)
+        if b < a
+    ]
+    idle = float(standing.mean[-int(60 * standing.hz) :].mean())
+    if not STANDING_KW[0] <= idle <= STANDING_KW[1]:
+        found.append(f"a standing car draws {idle:.1f} kW, and cars draw {STANDING_KW[0]:g} to {STANDING_KW[1]:g}")
+    if "elevation_m" in features.channels and per_km[-1] <= per_km[0]:
+        found.append(f"climbing {CLIMB:.0%} takes no more energy than the level road")
+    return found
+
+
+def _steady(model: PowerModel, kmh: float, slope: float = 0.0) -> Trip:
+    """Minutes at one speed, everything else as usual in training."""
+    features, hz = model.feature_map_, model.settings_.hz
+    rows = int(SETTLED_S * hz)
+    metres = (np.arange(rows) + 1) * kmh / 3.6 / hz
+    table = {"time_s": (np.arange(rows) + 1) / hz, **{c: np.full(rows, kmh) for c in ("speed_kmh", *EDGES)}}
+    for channel, typical in zip(features.channels, features.typical.tolist(), strict=True):
+        if channel in ("motor_torque_nm", "motor_rpm", "force_n", "road_load_n", "parasitic_n", "drive_ref_kmh"):
+            raise SettingsError(f"{channel} of a made-up drive is not known")
+        value = {"elevation_m": slope * metres, "acceleration_ms2": np.zeros(rows), "wind_ms": np.zeros(rows)}
+        if channel not in table:
+            table[channel] = value.get(channel, np.full(rows, typical))
+    frame = pl.DataFrame(table).with_columns(segment=pl.lit(0, dtype=pl.Int32))
+    return Trip(f"{kmh:.0f} km/h, slope {slope:g}", frame, hz)
+
+
+def implausible(model: PowerModel, kwh: float, km: float, route: Trip) -> list[str]:
+    """Warnings for a plan; a SettingsError where its consumption is not that of any car."""
+    found = [f"THIS MODEL CONTRADICTS PHYSICS, do not rely on it: {problem}" for problem in model_contradictions(model)]
+    fall = 0.0
+    if route.has("elevation_m"):
+        height = route.table["elevation_m"].drop_nulls()
+        fall = float(height[0] - height[-1]) / max(km, 1e-6)
+    use = 100.0 * kwh / max(km, 1e-6)
+    if km >= 1.0 and (use > MOST_KWH_100KM or (use < LEAST_KWH_100KM and fall < FALL_M_PER_KM)):
+        raise SettingsError(
+            f"the model takes {use:.1f} kWh/100 km for this route, which no car does, so it gives no range; "
+            + (f"{found[0]}; " if found else "")
+            + reasons()
+        )
+    return found
+
+
+def model_contradictions(model: PowerModel) -> list[str]:
+    """As `fit` or `calibrate` found them and the model file keeps them."""
+    saved = (model.energy_ or {}).get("contradictions", [])
+    return [str(problem)[:300] for problem in saved][:10] if isinstance(saved, list) else []

@@ -1,0 +1,215 @@
+"""Plans: how drives differ from them, the cabin nobody knows, doubts and their shares, advice, and answers that are not absurd."""
+
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+import pytest
+
+from drives import made_up_trip, made_up_trips, small_model
+from evband.energy import Doubts, advice, advice_lines, changes, plan, shares_line, what_ifs
+from evband.energy.cabin import Cabin, fit_cabin
+from evband.energy.doubts import load_kw, stops_kw, wind_kw
+from evband.energy.drives import Drive
+from evband.energy.planned import Planned, fit_planned, router_says
+from evband.energy.sanity import contradictions, model_contradictions
+from evband.errors import ArtifactError, SettingsError
+from evband.model import PowerModel
+from evband.routes import read_route
+from evband.trips import Trip, Trips
+
+ROUTE = pl.DataFrame(
+    {"distance_km": [0.0, 2, 5, 10], "speed_kmh": [50.0, 80, 110, 0], "elevation_m": [0.0, 10, 50, 0], "ambient_temp_c": [9.0] * 4}
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def model():
+    return small_model()
+
+
+def test_a_router_gives_few_speeds_no_stops_and_the_same_way():
+    trip = made_up_trip("drive", 1200, 3).on_grid(1.0)
+    table = trip.table.with_columns(
+        speed_kmh=pl.when(pl.col("time_s").is_between(500, 600)).then(0.0).otherwise(pl.col("speed_kmh"))
+    )
+    waiting = Trip("waits", table, 1.0)
+    route = router_says(waiting)
+    planned = route.on_grid(1.0)
+    assert planned.distance_km == pytest.approx(waiting.distance_km, rel=0.01)
+    assert len(planned) < len(waiting) - 60
+    assert len(np.unique(np.round(route.speed_kmh))) < 30
+    assert router_says(Trip("short", table.head(5), 1.0)) is None
+
+
+def test_how_drives_differ_from_plans_is_found_and_survives_the_file():
+    rng = np.random.default_rng(0)
+    km = rng.uniform(3, 60, 400)
+    difference = 0.03 * km + 0.01 * km * rng.normal(size=400) + 0.05 * np.sqrt(km) * rng.normal(size=400)
+    found = fit_planned(difference, km)
+    assert found.shift == pytest.approx(0.03, abs=0.003)
+    half = 2.015 * np.sqrt(found.over(20.0)[1])  # the 90 % band of a t with 5 degrees of freedom
+    assert half == pytest.approx(1.645 * np.sqrt(0.01**2 * 400 + 0.05**2 * 20), rel=0.2)
+    assert Planned.from_dict(found.to_dict()) == found
+    assert fit_planned(difference[:4], km[:4]) is None
+    with pytest.raises(ArtifactError, match="plans"):
+        Planned.from_dict(found.to_dict() | {"habit": -1.0})
+
+
+def test_a_planned_route_is_less_sure_than_the_same_way_as_driven(model):
+    trip = made_up_trip("way", 900, 21)
+    assert model.energy_["planned"] is not None
+    as_driven, as_planned = plan(model, 80, 30.0, trip), plan(model, 80, 30.0, router_says(trip.on_grid(1.0)))
+    assert "plan" not in as_driven.shares
+    assert as_planned.shares["plan"] > 0.05
+    assert sum(as_planned.shares.values()) == pytest.approx(1.0)
+
+
+def test_the_same_question_has_the_same_answer(model):
+    table = made_up_trip("log", 900, 22).table.with_columns(ambient_temp_c=pl.lit(9.0))
+    log = Trip("log", table)
+    plain = plan(model, 60, 20.0, log)
+    assert plan(model, 60, 20.0, log, ambient_c=9.0).energy_kwh(0.5) == pytest.approx(plain.energy_kwh(0.5), rel=1e-9)
+    way = read_route(log)
+    for same in (way.at_pace(1.0), way.at_most(350.0), way.shifted("ambient_temp_c", 0.0)):
+        assert plan(model, 60, 20.0, same).energy_kwh(0.5) == pytest.approx(plain.energy_kwh(0.5), rel=1e-6)
+    assert way.at_most(60.0).on_grid(1.0).distance_km == pytest.approx(way.on_grid(1.0).distance_km, rel=0.01)
+    assert max(way.at_most(60.0).on_grid(1.0).table["speed_kmh"]) <= 60.0 + 1e-6
+
+
+def test_every_doubt_widens_has_its_share_and_a_mean_of_its_own(model):
+    sure = plan(model, 60, 20.0, ROUTE)
+    sources = {
+        "charge": {"soc_sd": 3.0}, "capacity": {"capacity_sd_pct": 5.0}, "load": {"payload_sd_kg": 150.0},
+        "weather": {"ambient_sd_c": 4.0}, "wind": {"head_wind_sd_ms": 3.0}, "stops": {"stops_sd_min": 10.0},
+    }  # fmt: skip
+    for name, doubt in sources.items():
+        found = plan(model, 60, 20.0, ROUTE, doubts=Doubts(**doubt))
+        assert found.shares[name] > 0.0, name
+        assert sum(found.shares.values()) == pytest.approx(1.0)
+        width = [p.soc_at_arrival(0.95) - p.soc_at_arrival(0.05) for p in (found, sure)]
+        assert width[0] > width[1], name
+        assert found.energy_kwh(0.5) == pytest.approx(sure.energy_kwh(0.5))
+    more = Doubts(payload_kg=300, head_wind_ms=6, stops_min=20)
+    assert plan(model, 60, 20.0, ROUTE, doubts=more).energy_kwh(0.5) > sure.energy_kwh(0.5)
+    assert "what no input tells" in shares_line(sure)
+    with pytest.raises(SettingsError, match="soc_sd"):
+        Doubts(soc_sd=-1.0)
+
+
+def test_load_wind_and_stops_are_the_formulas():
+    n = 600
+    steady = Drive("d", 1.0, np.zeros(n), np.zeros((1, n)), np.ones(n), np.zeros(n, bool), np.full(n, 90.0), np.full(n, np.nan))  # fmt: skip
+    assert load_kw(100.0, steady)[5] == pytest.approx(100 * 0.009 * 9.81 * 25 / 1000 / 0.88)
+    assert wind_kw(4.0, 0.6, steady)[0] == pytest.approx(1.2 * 0.6 * (25**2 * 4 + 0.5 * 25 * 16) / 1000 / 0.88)
+    assert wind_kw(-4.0, 0.6, steady)[0] < 0
+    assert stops_kw(12.0, 0.5, steady, 15.0).sum() / 3600 == pytest.approx(0.5 * 12 / 60)  # 15 km are driven
+
+
+def test_advice_arrives_at_95_percent(model):
+    kwh = plan(model, 100, 30.0, ROUTE, reserve_soc=0).energy_kwh(0.5)
+    tight = plan(model, 60, kwh / 0.5, ROUTE)
+    assert tight.arrival_probability < 0.95
+    found = advice(model, tight, ROUTE)
+    enough = plan(model, found["soc_for_95"], kwh / 0.5, ROUTE)
+    assert enough.arrival_probability == pytest.approx(0.95, abs=0.01)
+    assert found["load_kwh_for_95"] == pytest.approx((found["soc_for_95"] - 60) / 100 * kwh / 0.5)
+    assert found["kmh_for_95"] is None or 40 <= found["kmh_for_95"] < 110
+    assert len(advice_lines(tight, found, 110.0)) == 2
+    plenty = plan(model, 90, 10 * kwh, ROUTE)
+    assert advice(model, plenty, ROUTE)["kmh_for_95"] == pytest.approx(110.0)
+    assert plenty.to_load_kwh() == 0.0
+    assert plan(model, 90, 0.5 * kwh, ROUTE).soc_needed() is None
+
+
+def test_on_the_way_it_says_why(model):
+    driven = made_up_trip("now", 300, 31, heater_kw=2.0)
+    found = plan(model, 60, 20.0, ROUTE, so_far=driven)
+    why = changes(model, found, ROUTE, driven)
+    assert set(why) == {"slope", "temperature", "measured", "speed"}
+    on_the_grid = driven.on_grid(1.0)
+    so_far = on_the_grid.table["power_kw"].mean() * len(on_the_grid) / 3600 / on_the_grid.distance_km
+    assert sum(why.values()) == pytest.approx(found.energy_kwh(0.5) - so_far * found.route_km)
+
+
+@pytest.fixture(scope="module")
+def heated():
+    """A car whose trips know their cabin's draw, more of it the colder it is."""
+    rng, trips = np.random.default_rng(5), []
+    for trip in made_up_trips():
+        ambient = trip.table["ambient_temp_c"].to_numpy()
+        draw = np.maximum(0.0, 0.15 * np.maximum(0, 18 - ambient) + 0.4 * rng.normal())
+        power = trip.table["power_kw"].to_numpy() + draw
+        table = trip.table.with_columns(hvac_power_kw=pl.Series(draw), power_kw=pl.Series(power))
+        trips.append(Trip(trip.trip_id, table))
+    chosen = {"members": 5, "epochs": 3, "hidden": 8, "window": 64, "burn_in": 8, "device": "cpu", "fade": False}
+    return PowerModel(**chosen).fit(Trips(trips))
+
+
+def test_a_plan_without_the_cabin_takes_what_is_usual_and_says_its_part(heated):
+    assert "hvac_power_kw" in heated.feature_map_.channels
+    unknown = plan(heated, 60, 20.0, ROUTE)
+    assert unknown.shares["cabin"] > 0.01
+    off = what_ifs(heated, 60, 20.0, ROUTE)["heater off"]
+    assert off.energy_kwh(0.5) < unknown.energy_kwh(0.5)
+    assert "cabin" not in off.shares
+    known = plan(heated, 60, 20.0, ROUTE.with_columns(hvac_power_kw=pl.lit(1.35)))
+    assert known.energy_kwh(0.95) - known.energy_kwh(0.05) < unknown.energy_kwh(0.95) - unknown.energy_kwh(0.05)
+
+
+def test_the_cabin_is_learned_and_survives_the_file():
+    rng, trips = np.random.default_rng(1), []
+    for i in range(30):
+        trip = made_up_trip(f"t{i}", 600, i).on_grid(1.0)
+        ambient = trip.table["ambient_temp_c"].to_numpy()
+        draw = np.maximum(0.0, 0.1 * np.maximum(0, 18 - ambient) + 1.0 + 0.3 * rng.normal())
+        trips.append(Trip(trip.trip_id, trip.table.with_columns(hvac_power_kw=pl.Series(draw)), 1.0))
+    found = fit_cabin(Trips(trips))
+    assert found.mean(np.array([-2.0]), np.array([900.0]))[0] == pytest.approx(3.0, abs=0.3)
+    assert found.trip_kw == pytest.approx(0.3, rel=0.4)
+    assert Cabin.from_dict(found.to_dict()) == found
+    assert fit_cabin(Trips(trips[:3])) is None
+    with pytest.raises(ArtifactError, match="cabin"):
+        Cabin.from_dict(found.to_dict() | {"weights": [1.0]})
+
+
+def test_a_sane_model_does_not_contradict_physics(model):
+    assert model_contradictions(model) == contradictions(model) == []
+
+
+def test_a_log_that_contradicts_physics_is_found_and_range_shouts_or_refuses():
+    """An engine takes over the faster the car goes."""
+    trips = []
+    for trip in made_up_trips():
+        v = trip.table["speed_kmh"].to_numpy() / 3.6
+        power = trip.table["power_kw"].to_numpy() - 0.35 * v - 0.0012 * v**3
+        trips.append(Trip(trip.trip_id, trip.table.with_columns(power_kw=pl.Series(power))))
+    chosen = {"members": 5, "epochs": 3, "hidden": 8, "window": 64, "burn_in": 8, "device": "cpu", "fade": False}
+    hybrid = PowerModel(**chosen).fit(Trips(trips))
+    problems = model_contradictions(hybrid)
+    assert any("drag area" in problem for problem in problems)
+    assert any("takes less energy per km" in problem for problem in problems)
+    with pytest.raises(SettingsError, match="which no car does"):
+        plan(hybrid, 60, 20.0, ROUTE)
+    hybrid.energy_ = {**hybrid.energy_, "bias": 20.0}
+    assert "CONTRADICTS PHYSICS" in plan(hybrid, 60, 20.0, ROUTE).notes[0]
+
+
+def test_energy_rises_with_speed_climb_wind_and_load(model):
+    def kwh(speed, climb=0.0, **doubts):
+        way = pl.DataFrame({"distance_km": [0.0, 10.0], "speed_kmh": [speed, 0.0], "elevation_m": [0.0, climb], "ambient_temp_c": [15.0] * 2})  # fmt: skip
+        return plan(model, 60, 20.0, way, doubts=Doubts(**doubts)).energy_kwh(0.5)
+
+    speeds = [kwh(v) for v in (60.0, 80.0, 100.0, 115.0)]
+    assert speeds == sorted(speeds)
+    assert kwh(80.0, 150.0) > kwh(80.0) < kwh(80.0, head_wind_ms=5.0)
+    assert kwh(80.0, payload_kg=200.0) > kwh(80.0)
+
+
+def test_models_without_these_parts_still_plan(model):
+    before = {k: v for k, v in model.energy_.items() if k not in ("planned", "cabin", "contradictions")}
+    old = PowerModel()
+    old.__dict__.update(model.__dict__)
+    old.energy_ = before
+    assert "plan" not in plan(old, 60, 20.0, ROUTE).shares
+    assert replace(plan(old, 60, 20.0, ROUTE), soc=0.0).arrival_probability == 0.0
