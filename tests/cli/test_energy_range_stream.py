@@ -64,6 +64,7 @@ def test_range(run, folder):
     found = json.loads((folder / "range.json").read_text())
     assert set(found) == {
         "distance_km", "arrival_probability", "arrival_probability_empty", "reserve_soc", "soc_at_arrival", "energy_kwh", "beyond_route",
+        "shares", "soc_for_95", "load_kwh_for_95", "kmh_for_95",
     }  # fmt: skip
     assert found["reserve_soc"] == 10.0
     assert "arrives with 10 % left" in out
