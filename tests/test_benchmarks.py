@@ -8,7 +8,10 @@ import pytest
 FOLDER = Path(__file__).parents[1] / "benchmarks"
 INDEX = (FOLDER / "README.md").read_text()
 SCRIPTS = sorted(
-    p for f in ("speed", "measured", "simulated", "checks") for p in (FOLDER / f).glob("*.py") if p.stem != "__init__"
+    p
+    for f in ("speed", "live", "measured", "simulated", "checks")
+    for p in (FOLDER / f).glob("*.py")
+    if p.stem != "__init__"
 )
 RESULTS = sorted((FOLDER / "results").glob("*.csv"))
 

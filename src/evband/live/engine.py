@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -87,21 +88,16 @@ class Group:
         self.engine.tick_many(x, r, out=np.zeros((1, len(BAND))), vehicles=one)
         self.engine.reset(0)
 
-    def step(self, batch: Batch, now: Array) -> list[Advance]:
-        """Readings (cars numbered as in the service, all of this group) and the clock of each car; the rows they complete."""
-        local = np.searchsorted(self.cars, batch.cars)
-        pieces, _ = self.take(local, batch.times, batch.values)
-        pieces += self.bins.close(now)
-        return self._advance(pieces)
+    def step(self, batch: Batch, now: Array) -> Iterator[Advance]:
+        """Readings (cars numbered as in the service, all of this group) and the clock of each car; the rows they complete,
+        in rounds of one row per car. What became of each reading is in `fate`."""
+        values = np.ascontiguousarray(batch.values[:, : len(CHANNELS)])
+        pieces, self.fate = self.bins.take(np.searchsorted(self.cars, batch.cars), batch.times, values)
+        return self._advance(pieces + self.bins.close(now))
 
-    def take(self, local: Cars, times: Array, values: Array) -> tuple[list[Rows], NDArray[np.int8]]:
-        """Readings into bins; which were late or duplicates is kept in `fate`."""
-        pieces, self.fate = self.bins.take(local, times, np.ascontiguousarray(values[:, : len(CHANNELS)]))
-        return pieces, self.fate
-
-    def _advance(self, pieces: list[Rows]) -> list[Advance]:
+    def _advance(self, pieces: list[Rows]) -> Iterator[Advance]:
         if not pieces:
-            return []
+            return
         rows = (
             pieces[0] if len(pieces) == 1 else Rows(*(np.concatenate(column) for column in zip(*pieces, strict=True)))
         )
@@ -109,7 +105,8 @@ class Group:
         ordered = rows.car[order]
         nth = np.empty(len(order), np.int64)  # of its car, among these
         nth[order] = np.arange(len(order)) - np.searchsorted(ordered, ordered)
-        return [self._round(Rows(*(column[nth == k] for column in rows))) for k in range(int(nth.max()) + 1)]
+        for k in range(int(nth.max()) + 1):
+            yield self._round(Rows(*(column[nth == k] for column in rows)))
 
     def _round(self, rows: Rows) -> Advance:
         """One row each of some cars."""

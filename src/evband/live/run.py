@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import logging
-import threading
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from evband.errors import SettingsError
 from evband.live.config import Car, Config, Server, Store, check_server, read_config
+
+if TYPE_CHECKING:
+    from evband.live.fleet import Roster
 
 DEMO = Path(__file__).parent / "demo"
 
@@ -32,15 +35,15 @@ def configuration(path: Path | None, demo: bool, host: str | None, port: int | N
     return replace(config, server=server)
 
 
-def serve(config: Config, ready: threading.Event | None = None) -> None:
-    """Run until interrupted."""
+def serve(config: Config, found: Roster | None = None) -> None:
+    """Run until interrupted; `found`: cars with their models, by default those of the configuration."""
     import uvicorn
 
     from evband.live.feeds import Feeds
     from evband.live.http import application
     from evband.live.service import Service
 
-    service = Service(config)
+    service = Service(config, found)
     feeds = Feeds(service)
     app = application(service, {"mqtt": feeds.client, "feeds": feeds})
     s = config.server

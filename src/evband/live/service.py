@@ -164,21 +164,24 @@ class Service:
     ) -> list[Advance]:
         mine = self.place[batch.cars, 0] == number if len(self.groups) > 1 else slice(None)
         cars = batch.cars[mine]
-        advances = group.step(Batch(cars, batch.times[mine], batch.values[mine]), clock[group.cars])
+        own, before = clock[group.cars], self.state[group.cars]
+        ranges, advances = self.ranges[number], list[Advance]()
+        for advance in group.step(Batch(cars, batch.times[mine], batch.values[mine]), own):
+            if advances:  # more than one row of a car: none is left out
+                self._tell(group, ranges, self.place[advances[-1].cars, 1], before, own, now)
+            advances.append(advance)
         for reason, fate in (("late", LATE), ("duplicate", DUPLICATE)):
             self.assembler.drops.add_many(reason, cars[group.fate == fate])
-        own = clock[group.cars]
-        before = self.state[group.cars]
         state = self._states(group, own, now)
         self.trip_log.follow(number, group, advances, state, now)
-        ranges = self.ranges[number]
         due = ranges.due(now)
         if len(due):
             ranges.look(due, now, own)
-        news = np.zeros(len(group.cars), bool)
-        for advance in advances:
-            news[self.place[advance.cars, 1]] = True
-        news |= (state != before) | (now - self._said[group.cars] > HEARTBEAT_S)
+        news = (state != before) | (now - self._said[group.cars] > HEARTBEAT_S)
+        if advances:
+            news[self.place[advances[-1].cars, 1]] = True
+        for advance in advances[:-1]:  # cars whose last row was of an earlier round
+            news[self.place[advance.cars, 1]] |= ~np.isin(advance.cars, advances[-1].cars)
         self._tell(group, ranges, np.flatnonzero(news), state, own, now)
         return advances
 

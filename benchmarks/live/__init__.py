@@ -1,0 +1,1 @@
+"""The live service under load, with slow feeds, and killed."""

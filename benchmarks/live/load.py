@@ -1,0 +1,206 @@
+"""N cars at 1 Hz through mosquitto into `evband serve` and back: latency, lost bands, memory, cores (`python -m benchmarks.live.load`).
+
+One shared ensemble, a small part of its own for each car, ranges renewed every 10 s. Cars are spread over the second; each message's
+`utc` is when it is due, so the latency from there to the state's arrival at a listener holds the generator's own delay, too.
+Generator and listener are processes of their own, whose cores are shown apart. `--find` doubles the cars until bands are lost.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing as mp
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.common.results_file import RESULTS, show, write
+from evband.live.config import Car, Config, Mqtt, Server, Store
+from evband.live.mqtt import CONNECT, PUBLISH, SUBSCRIBE, Packets, packet, publish_packet, text
+from evband.live.run import DEMO
+
+SLOTS = 20  # sends per second
+TICK = os.sysconf("SC_CLK_TCK")
+
+
+def connection(port: int, name: str) -> socket.socket:
+    """A plain MQTT connection."""
+    s = socket.create_connection(("127.0.0.1", port))
+    s.sendall(packet(CONNECT, 0, text("MQTT") + bytes([4, 2, 0, 0]) + text(name)))
+    s.recv(4)
+    return s
+
+
+def serve_cars(count: int, port: int, http: int, model: str, folder: str, keep: bool) -> None:
+    """The service, with a part of its own for each car."""
+    from evband.live.fleet import Roster
+    from evband.live.parts import Parts
+    from evband.live.run import serve
+    from evband.model import load
+
+    rng = np.random.default_rng(0)
+
+    class Fleet(Roster):
+        def give_part(self, number: int, parts: Parts, local: int) -> None:
+            delta = rng.normal(0.0, 0.02, parts.delta.shape[1])
+            parts.set(local, delta, float(rng.normal(0.0, 0.3)), float(rng.uniform(0.9, 1.1)))
+
+    cars = [Car(id=f"c{i}", model=model, capacity_kwh=60.0) for i in range(count)]
+    store = Store(path=str(Path(folder) / "fleet.sqlite") if keep else None, seconds_days=1 / 24)
+    config = Config(tuple(cars), Mqtt(port=port), None, Server(port=http, max_cars=count), store)
+    fitted = load(model)
+    serve(config, Fleet(cars, [fitted] * count))
+
+
+def generate(count: int, port: int, begin: float, seconds: int) -> None:
+    """Messages of all cars, each at its own phase of the second."""
+    import polars as pl
+
+    drive = pl.read_csv(DEMO / "drive.csv").to_dicts()
+    rng = np.random.default_rng(1)
+    start = rng.integers(0, len(drive), count)
+    s = connection(port, "generator")
+    groups = np.array_split(np.arange(count), SLOTS)
+    for second in range(seconds):
+        for slot, cars in enumerate(groups):
+            due = begin + second + slot / SLOTS
+            lines = []
+            for car in cars.tolist():
+                row = drive[(start[car] + second) % len(drive)]
+                message = (
+                    f'{{"utc":{due:.3f},"speed":{row["speed_kmh"]},"elevation":{row["elevation_m"]},'
+                    f'"ext_temp":{row["ambient_temp_c"]},"power":{row["power_kw"] or 1.0},"soc":{row["soc_pct"]}}}'
+                )
+                lines.append(publish_packet(f"evband/c{car}/in", message.encode()))
+            wait = due - time.time()
+            if wait > 0:
+                time.sleep(wait)
+            s.sendall(b"".join(lines))
+
+
+def listen(count: int, port: int, begin: float, seconds: int, out: Any) -> None:
+    """States as they arrive: latency from when the message was due, and how many seconds of each car were seen."""
+    s = connection(port, "listener")
+    s.sendall(packet(SUBSCRIBE, 2, b"\0\1" + text("evband/+/state") + b"\0"))
+    s.settimeout(1.0)
+    packets, waits, seen = Packets(), [], np.zeros((count, seconds), bool)
+    while time.time() < begin + seconds + 8.0:
+        try:
+            data = s.recv(1 << 20)
+        except TimeoutError:
+            continue
+        now = time.time()
+        for kind, _, body in packets.feed(data):
+            if kind != PUBLISH:
+                continue
+            size = body[0] << 8 | body[1]
+            state = json.loads(body[2 + size :])
+            at = state["at"]
+            if at is not None and at >= begin - 0.01:
+                second = int(at - begin + 1e-3)
+                car = int(state["id"][1:])
+                if second < seconds and not seen[car, second]:
+                    seen[car, second] = True
+                    waits.append(now - at)
+    out.put((np.array(waits), int(seen.sum())))
+
+
+def cores(pid: int) -> float:
+    """Processor seconds of a process and its threads so far."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / TICK
+
+
+def peak_mb(pid: int) -> float:
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM"))
+
+
+def run(count: int, seconds: int, model: str, keep: bool) -> dict[str, object]:
+    """One load."""
+    broker = shutil.which("mosquitto", path="/usr/sbin:/usr/bin:/usr/local/sbin")
+    assert broker, "mosquitto is missing; python -m tools.live_parts installs it"
+    with tempfile.TemporaryDirectory() as folder:
+        port, http = _free(), _free()
+        conf = Path(folder) / "m.conf"
+        conf.write_text(
+            f"listener {port} 127.0.0.1\nallow_anonymous true\nmax_queued_messages 0\nset_tcp_nodelay true\n"
+        )
+        mosquitto = subprocess.Popen([broker, "-c", str(conf)], stderr=subprocess.DEVNULL)
+        context = mp.get_context("spawn")
+        service = context.Process(target=serve_cars, args=(count, port, http, model, folder, keep))
+        service.start()
+        try:
+            _wait(http)
+            begin, out = float(int(time.time()) + 4), context.Queue()
+            parts = {
+                "listener": context.Process(target=listen, args=(count, port, begin, seconds, out)),
+                "generator": context.Process(target=generate, args=(count, port, begin, seconds)),
+            }
+            for process in parts.values():
+                process.start()
+            pids = {"service": service.pid or 0, "mosquitto": mosquitto.pid} | {n: p.pid or 0 for n, p in parts.items()}
+            time.sleep(max(begin - time.time(), 0.0) + 2.0)
+            before = {name: cores(pid) for name, pid in pids.items()}
+            time.sleep(max(seconds - 4.0, 1.0))
+            used = {name: (cores(pid) - before[name]) / max(seconds - 4.0, 1.0) for name, pid in pids.items()}
+            waits, seen = out.get(timeout=seconds + 60)
+            memory = peak_mb(pids["service"])
+            for process in parts.values():
+                process.join(10)
+        finally:
+            service.terminate()
+            service.join(10)
+            mosquitto.terminate()
+            mosquitto.wait(10)
+    quantiles = np.quantile(waits, [0.5, 0.99, 1.0]) if len(waits) else np.full(3, np.nan)
+    return {
+        "cars": count, "seconds": seconds, "store": keep, "bands_lost": count * seconds - seen,
+        "latency_p50_s": round(float(quantiles[0]), 3), "latency_p99_s": round(float(quantiles[1]), 3), "latency_max_s": round(float(quantiles[2]), 3),
+        "memory_mb": round(memory), **{f"{name}_cores": round(value, 2) for name, value in used.items()},
+    }  # fmt: skip
+
+
+def _free() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _wait(port: int, seconds: float = 180.0) -> None:
+    end = time.time() + seconds
+    while time.time() < end:
+        try:
+            socket.create_connection(("127.0.0.1", port), 1).close()
+            return
+        except OSError:
+            time.sleep(0.2)
+    raise TimeoutError("the service did not start")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--cars", type=int, default=10_000)
+    parser.add_argument("--seconds", type=int, default=600)
+    parser.add_argument("--model", default=str(DEMO / "demo.evband"))
+    parser.add_argument("--no-store", action="store_true")
+    parser.add_argument(
+        "--find", action="store_true", help="then more cars, by a quarter each time, until bands are lost"
+    )
+    options = parser.parse_args()
+    rows = [run(options.cars, options.seconds, options.model, not options.no_store)]
+    while options.find and not rows[-1]["bands_lost"] and float(str(rows[-1]["latency_p99_s"])) < 1.0:
+        rows.append(run(int(1.25 * int(str(rows[-1]["cars"]))), 60, options.model, not options.no_store))
+    show("Live load", rows)
+    write(RESULTS / "live_load.csv", rows)
+
+
+if __name__ == "__main__":
+    main()
