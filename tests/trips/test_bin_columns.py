@@ -123,3 +123,22 @@ def test_state_goes_on_elsewhere():
     found += list(row_dicts(second, second.take(cars[150:], times[150:], values[150:].copy())[0], 1))
     assert found == expected
     assert EDGES[0] in found[-1][1]
+
+
+def test_between_slow_readings_acceleration_goes_on_and_fades_and_dense_ones_are_left_alone():
+    slow, dense = (BinColumns(1.0, 1, CHANNELS, 20.0, 4.0) for _ in range(2))
+
+    def rows(columns, step):
+        found = []
+        for i in range(12):
+            value = np.full((1, len(CHANNELS)), np.nan)
+            value[0, 0] = 40.0 + 2.0 * step * i  # 2 km/h per second
+            found += columns.close(np.array([1000.0 + step * i - 1e-3]))
+            found += columns.take(np.zeros(1, np.int64), np.array([1000.0 + step * i]), value)[0]
+        return found
+
+    acceleration = np.concatenate([r.values[:, 1] for r in rows(slow, 5.0)])
+    assert acceleration[6:].max() < 2.0 / 3.6 + 1e-9  # and not five times as much in the row of the reading
+    assert acceleration[6:].min() > 0.0
+    sure = np.concatenate([r.sure for r in rows(dense, 1.0)])
+    assert (sure == 1.0).all()

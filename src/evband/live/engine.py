@@ -15,7 +15,7 @@ from evband.features.columns import FeatureColumns
 from evband.live.assemble import Batch
 from evband.live.parts import Parts
 from evband.live.power_check import PowerCheck
-from evband.live.slow import Slow
+from evband.live.slow import LASTS_S, PATIENCE_S, Slow
 from evband.live.tally import Tally
 from evband.network.tick import engine_of
 from evband.trips.bin_columns import BinColumns, Rows
@@ -58,7 +58,7 @@ class Group:
         self.hz = float(model.settings_.hz)
         self.engine = engine_of(model, level, vehicles=count)
         self.features = FeatureColumns(model.feature_map_, count)
-        self.bins = BinColumns(self.hz, count, CHANNELS)
+        self.bins = BinColumns(self.hz, count, CHANNELS, *((PATIENCE_S, LASTS_S) if calibrate else ()))
         self.online = OnlineColumns(count, level, self.hz)
         self.parts = Parts(count, len(model.feature_map_.road_names), model.feature_map_.y_std)
         self.slow = Slow(model, level)
@@ -126,7 +126,7 @@ class Group:
         noise = (raw[:, 3] / self._stretch(x)) ** 2
         mean = raw[:, 0] if self._over_trips is None else raw[:, 0] + self._over_trips.added(raw[:, 0], speed, r)
         self.tally.add(cars, speed, mean, noise, outside, power, location, measuring)
-        band = self._calibrated(cars, raw, power, speed, rows.age) if self.calibrate else raw
+        band = self._calibrated(cars, raw, power, speed, rows.sure) if self.calibrate else raw
         warmup = self.since[cars] < self._warmup_rows
         self.since[cars] += 1
         self.rows[cars] += 1
@@ -158,9 +158,9 @@ class Group:
         column, limit = self._standstill
         return np.asarray(self._stretches[(x[:, column] < np.float32(limit)).astype(int)])
 
-    def _calibrated(self, cars: Cars, raw: Array, power: Array, speed: Array, age: Array) -> Array:
+    def _calibrated(self, cars: Cars, raw: Array, power: Array, speed: Array, sure: Array) -> Array:
         """Widened where speed is old, then corrected by what was learned of this drive's power; then learn from this row's."""
-        mean, lower, upper = self.slow.widened(raw, speed, age)
+        mean, lower, upper = self.slow.widened(raw, speed, sure)
         centre, low, high = self.online.band(cars, mean, lower, upper)
         self.online.observe(cars, mean, low, high, power)
         k = np.exp(self.online.log_stretch[cars])

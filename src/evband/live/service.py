@@ -13,7 +13,7 @@ import orjson
 from numpy.typing import NDArray
 
 from evband.live import states
-from evband.live.assemble import COLUMN, Assembler, Batch
+from evband.live.assemble import COLUMN, SPEED, Assembler, Batch
 from evband.live.config import Config
 from evband.live.engine import Advance, Group
 from evband.live.fleet import Roster, roster
@@ -197,9 +197,11 @@ class Service:
                 & (own - group.moved > states.PAUSE_S)
                 & (own - group.at < states.SILENT_S)
             )
+            limit = np.fmax(states.SILENT_S, states.SILENT_STEPS * self.assembler.speed_step[known])
+            old = own - self.assembler.last_t[known, SPEED] > limit
         silent = self.assembler.silent_s(now)[known]
         idle = group.bins.bins.idle
-        state = states.find(idle, group.began, group.at, group.moved, own, silent, (told & still) | drawn)
+        state = states.find(idle, group.began, group.at, group.moved, old, silent, (told & still) | drawn)
         over = states.ended(state, idle, group.at, group.moved, silent, NEW_TRIP_S)
         if over.any():
             self.trip_log.finish(group, np.flatnonzero(over))

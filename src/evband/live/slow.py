@@ -1,8 +1,8 @@
-"""What an old speed leaves unknown: between two readings of a slow feed the car may have sped up or braked.
+"""What readings far apart leave unknown: between two speeds the car may have sped up or braked.
 
-Power changes with acceleration by ``m v da``, m the effective mass that the model's own mean shows, so a band is widened
-in quadrature by ``z m v s(age)``: z the normal quantile of the level, s the deviation of acceleration that a speed
-`age` seconds old leaves open. s grows from nothing to `ACCELERATION_MS2` over a few seconds.
+Power changes with acceleration by ``m v da``, m the effective mass that the model's own mean shows, so a band is widened in
+quadrature by ``z m v s sqrt(1 - r^2)``: z the normal quantile of the level, s the deviation of acceleration in traffic, r the
+correlation of the acceleration in the row with what the readings show (`evband.trips.bin_columns`).
 """
 
 from __future__ import annotations
@@ -19,25 +19,23 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 ACCELERATION_MS2 = 0.6  # deviation of acceleration in traffic
-SETTLES_S = 3.0  # age at which most of it is open
-FRESH_S = 1.5  # younger is as good as now, in steps of the grid
+LASTS_S = 4.0  # how long an acceleration lasts
+PATIENCE_S = 20.0  # readings further apart are a gap
 
 
 class Slow:
     """The widening of one model's bands."""
 
     def __init__(self, model: PowerModel, level: float) -> None:
-        self._z, self._fresh = float(ndtri(0.5 + level / 2)), FRESH_S / float(model.settings_.hz)
+        self._z = float(ndtri(0.5 + level / 2))
         self.mass_t = effective_mass_t(model)
 
-    def widened(self, raw: Array, speed: Array, age: Array) -> tuple[Array, Array, Array]:
-        """(mean, lower, upper) of bands [n, 5]; `age` is that of the speed at each row's end."""
+    def widened(self, raw: Array, speed: Array, sure: Array) -> tuple[Array, Array, Array]:
+        """(mean, lower, upper) of bands [n, 5]; `sure` is r of each row."""
         mean, lower, upper = raw[:, 0], raw[:, 1], raw[:, 2]
-        old = np.maximum(age - self._fresh, 0.0)
-        if not old.any():
+        if (sure == 1.0).all():
             return mean, lower, upper
-        open_ms2 = ACCELERATION_MS2 * -np.expm1(-(old + 1.0) / SETTLES_S) * (old > 0.0)
-        extra = self._z * self.mass_t * np.maximum(speed, 0.0) / 3.6 * open_ms2
+        extra = self._z * self.mass_t * np.maximum(speed, 0.0) / 3.6 * ACCELERATION_MS2 * np.sqrt(1.0 - sure * sure)
         return mean, mean - np.hypot(mean - lower, extra), mean + np.hypot(upper - mean, extra)
 
 

@@ -12,15 +12,16 @@ STATES = ("waiting", "driving", "paused", "parked", "charging", "silent", "offli
 WAITING, DRIVING, PAUSED, PARKED, CHARGING, SILENT, OFFLINE = range(len(STATES))
 PAUSE_S = 30.0  # standing longer is a pause
 END_S = 300.0  # standing longer ends the drive
-SILENT_S = 8.0  # on a drive: without a row for this long (the last ones held their speed already) nothing is shown
+SILENT_S = 12.0  # on a drive: a speed older than this is not shown as now ...
+SILENT_STEPS = 1.7  # ... or than so many of its usual steps, where these are longer
 OFFLINE_S = 900.0  # nothing at all
 CHARGING_KW = -1.5  # measured at a standstill
 
 
 def find(
-    idle: Flags, began: Array, at: Array, moved: Array, clock: Array, silent: Array, charging: Flags
+    idle: Flags, began: Array, at: Array, moved: Array, old: Flags, silent: Array, charging: Flags
 ) -> NDArray[np.int8]:
-    """State of each car: `began`, `at`, `moved` as the engine has them, `clock` the car's own time, `silent` since its last
+    """State of each car: `began`, `at`, `moved` as the engine has them, `old` whether its speed is, `silent` since its last
     reading."""
     state = np.full(len(idle), WAITING, np.int8)
     with np.errstate(invalid="ignore"):
@@ -28,7 +29,7 @@ def find(
         state[trip] = DRIVING
         state[trip & (at - moved > PAUSE_S)] = PAUSED
         state[idle] = PARKED
-        state[trip & (clock - at > SILENT_S)] = SILENT
+        state[trip & old] = SILENT
         state[charging] = CHARGING
         state[silent > OFFLINE_S] = OFFLINE
     return state

@@ -31,6 +31,7 @@ class Layout(NamedTuple):
 
     width: float
     max_gap_s: float
+    lasts_s: float  # how long an acceleration lasts on average; 0: rows are those of the grid
     speed: int
     acceleration: int
     power: int
@@ -67,6 +68,7 @@ class Rows(NamedTuple):
     start: NDArray[np.bool_]  # a segment starts
     first: NDArray[np.bool_]  # a drive starts
     age: Array  # s from the last speed reading to the row's end
+    sure: Array  # correlation of the acceleration in the row with what its speed readings show: 1 where they are dense
 
 
 @numba.njit(cache=True, nogil=True)
@@ -126,6 +128,27 @@ def _close(w: Layout, b: Bins, c: int, row: Array) -> bool:
 
 
 @numba.njit(cache=True, nogil=True)
+def _between(w: Layout, b: Bins, c: int, age: float, row: Array) -> float:
+    """Motion in a row between readings that lie further apart than the grid: the grid holds the last speed and lets it jump
+    with the next, which is an acceleration no car has. Here the mean acceleration between the last two readings goes on and
+    fades: correlation r = exp(-(age + half their distance beyond a bin) / lasts). Returns r."""
+    gap = b.last_t[c, w.speed] - b.before[c, 0]
+    if gap <= 1.5 * w.width and age <= 1.5 * w.width:
+        return 1.0
+    known = gap == gap
+    shown = (b.last_v[c, w.speed] - b.before[c, 1]) / 3.6 / gap if known else 0.0
+    distance = max(gap - w.width, 0.0) / 2.0 if known else 0.0
+    sure = math.exp(-(age + distance) / w.lasts_s)
+    acceleration = shown * sure if known else 0.0
+    since = shown * math.exp(-distance / w.lasts_s) * w.lasts_s * (1.0 - math.exp(-age / w.lasts_s)) if known else 0.0
+    end = max(b.last_v[c, w.speed] + 3.6 * since, 0.0)
+    start = max(end - 3.6 * acceleration * w.width, 0.0)
+    row[w.speed], row[w.acceleration] = (start + end) / 2.0, (end - start) / 3.6 / w.width
+    row[len(row) - 2], row[len(row) - 1] = start, end
+    return sure
+
+
+@numba.njit(cache=True, nogil=True)
 def _close_until(w: Layout, b: Bins, c: int, number: int, out: Rows, count: int) -> int:
     """Close the bins before `number`; those without a speed are left out, however many."""
     while b.open[c] < number:
@@ -134,6 +157,9 @@ def _close_until(w: Layout, b: Bins, c: int, number: int, out: Rows, count: int)
             out.car[count], out.time[count] = c, end
             out.start[count], out.first[count] = b.broken[c], first
             out.age[count] = max(end - b.last_t[c, w.speed], 0.0)
+            out.sure[count] = 1.0
+            if w.lasts_s > 0.0:
+                out.sure[count] = _between(w, b, c, out.age[count], out.values[count])
             b.broken[c] = False
             b.open[c] += 1
             count += 1
@@ -236,15 +262,20 @@ def _clock(w: Layout, b: Bins, now: Array, out: Rows, at: int) -> tuple[int, int
 
 
 class BinColumns:
-    """Bins of `vehicles` vehicles over `channels` (names of `evband.channels`, speed among them)."""
+    """Bins of `vehicles` vehicles over `channels` (names of `evband.channels`, speed among them).
 
-    def __init__(self, hz: float, vehicles: int, channels: tuple[str, ...], max_gap_s: float = MAX_GAP_S) -> None:
+    With `lasts_s` rows between readings that lie further apart than the grid are not those of the grid: see `_between`.
+    """
+
+    def __init__(
+        self, hz: float, vehicles: int, channels: tuple[str, ...], max_gap_s: float = MAX_GAP_S, lasts_s: float = 0.0
+    ) -> None:
         self.channels, self.vehicles, self.hz = channels, vehicles, hz
         uncounted = ELECTRICAL | {"speed_kmh", "acceleration_ms2"}
         column = {name: j for j, name in enumerate(channels)}
         self.layout = Layout(
-            1.0 / hz, max_gap_s, column["speed_kmh"], column["acceleration_ms2"], column["power_kw"],
-            column["battery_current_a"], column["battery_voltage_v"], np.array([CHANNELS[name].max_age_s for name in channels]),
+            1.0 / hz, max_gap_s, lasts_s, column["speed_kmh"], column["acceleration_ms2"], column["power_kw"],
+            column["battery_current_a"], column["battery_voltage_v"], np.array([max_gap_s if name == "speed_kmh" else CHANNELS[name].max_age_s for name in channels]),
             np.array([name not in uncounted for name in channels]),
         )  # fmt: skip
         shape = vehicles, len(channels)
@@ -283,7 +314,7 @@ class BinColumns:
     def _room(self, rows: int) -> Rows:
         size = min(2 * rows, 65536) + int(self.layout.max_age[self.layout.speed] * self.hz) + 64
         empty = np.empty(size, np.int64), np.empty(size), np.empty((size, len(self.channels) + 2))
-        return Rows(*empty, np.empty(size, bool), np.empty(size, bool), np.empty(size))
+        return Rows(*empty, np.empty(size, bool), np.empty(size, bool), np.empty(size), np.empty(size))
 
     def forget(self, car: int) -> None:
         """As if nothing of this vehicle had ever been read."""
