@@ -88,7 +88,7 @@ def onnx_runtime(params: dict[str, np.ndarray], vehicles: int, nodes: bool = Fal
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     layers = sum(name.startswith("w_hh.") for name in params)
-    graph = lstm_nodes(params, layers) if nodes else ensemble_graph(params, **TARGET)  # type: ignore[arg-type]
+    graph = lstm_nodes(params, layers) if nodes else ensemble_graph(params, ends=False, **TARGET)  # type: ignore[arg-type]
     session = onnxruntime.InferenceSession(graph.SerializeToString(), options, providers=["CPUExecutionProvider"])
     names = None if nodes else ["mean_kw", "aleatoric_kw", "epistemic_kw", "h_next", "c_next"]
     members, _, hidden = params["head_w"].shape

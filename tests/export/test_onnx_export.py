@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,11 @@ import evband
 import evband.cli
 from evband.bands.quantile_sets import LEVELS, QuantileSet
 from evband.errors import MissingPackageError
-from evband.export.onnx import ensemble_graph, export_onnx, mean_weights, quantile_weights
+from evband.export.onnx import ensemble_graph, export_onnx, model_graph
+from evband.export.onnx_bands import mean_weights, quantile_weights
+from evband.features.road_load import Slope
 from evband.network.tick import Engine
+from tiny_car import TINY, drives
 
 onnxruntime = pytest.importorskip("onnxruntime")
 onnx = pytest.importorskip("onnx")
@@ -89,9 +93,9 @@ def test_the_graph_ticks_like_the_engine(
     for _ in range(4):
         x, r = (g.standard_normal((vehicles, width)).astype(np.float32) for width in (features, road))
         bands = engine.tick_many(x, r)
-        out = session.tick(x=x, **({"r": r} if road else {}))
-        for name, column in (("mean_kw", 0), ("aleatoric_kw", 3), ("epistemic_kw", 4)):
-            np.testing.assert_allclose(out[name], bands[:, column], atol=1e-4, rtol=1e-5)
+        out = session.tick(x=x, **({"r": r} if road else {}), level=np.float32([0.9]))
+        for column, name in enumerate(("mean_kw", "lower_kw", "upper_kw", "aleatoric_kw", "epistemic_kw")):
+            np.testing.assert_allclose(out[name], bands[:, column], atol=2e-4, rtol=2e-5)
         if head == "quantile":
             np.testing.assert_allclose(out["quantiles_kw"][:, [0, -1]], bands[:, 1:3], atol=1e-4, rtol=1e-5)
         else:
@@ -117,7 +121,7 @@ def test_weights_of_quantiles_are_those_of_the_quantile_set(levels: np.ndarray) 
 def test_the_published_three_quantiles() -> None:
     params, levels = make_params(3, 1, 2, 8, 2, 3, 0), (0.1, 0.5, 0.9)
     engine = Engine(params, head="quantile", levels=levels, level=0.8, **TARGET)
-    session = Session(ensemble_graph(params, head="quantile", levels=levels, **TARGET), 1)
+    session = Session(ensemble_graph(params, head="quantile", levels=levels, ends=False, **TARGET), 1)
     x, r = np.ones((1, 2), np.float32), np.ones((1, 2), np.float32)
     band, out = engine.tick(x[0], r[0]), session.tick(x=x, r=r)
     np.testing.assert_allclose(out["quantiles_kw"][0, [0, 2]], band[1:3], atol=1e-4)
@@ -142,16 +146,76 @@ def test_without_onnx_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch)
         ensemble_graph(make_params(1, 1, 1, 8, 0, 2, 0))
 
 
-def logged(seed: int, rows: int = 120) -> pl.DataFrame:
-    g = np.random.default_rng(seed)
-    speed = np.clip(50 + np.cumsum(g.standard_normal(rows)), 0, 130)
-    columns = {"trip_id": [str(seed)] * rows, "time_s": np.arange(rows, dtype=float), "speed_kmh": speed}
-    return pl.DataFrame({**columns, "power_kw": 0.1 * speed + 5 * np.gradient(speed) + g.standard_normal(rows)})
+def channels(rng: np.random.Generator, seconds: int) -> dict[str, np.ndarray]:
+    """Further channels: hills, weather that drifts and is sometimes unknown, torque."""
+    ambient = 8.0 + 20.0 * rng.random() + np.cumsum(0.05 * rng.standard_normal(seconds))
+    return {
+        "elevation_m": 100 + np.cumsum(0.3 * rng.standard_normal(seconds)),
+        "ambient_temp_c": [None if 5 <= t < 9 else float(a) for t, a in enumerate(ambient)],
+        "motor_torque_nm": 40.0 * rng.standard_normal(seconds),
+    }
+
+
+def with_edges(trips: evband.Trips) -> evband.Trips:
+    def edged(trip: evband.Trip) -> evband.Trip:
+        before = pl.col("speed_kmh").shift(1).fill_null(pl.col("speed_kmh"))
+        end = pl.col("speed_kmh")
+        return replace(trip, table=trip.table.with_columns(speed_start_kmh=before, speed_end_kmh=end))
+
+    return evband.Trips(edged(trip) for trip in trips)
+
+
+def driven(model: evband.PowerModel, trip: evband.Trip, level: float) -> dict[str, np.ndarray]:
+    """A whole drive, tick by tick, as a client without Python would feed it (docs/onnx.md)."""
+    session = Session(model_graph(model), 1)
+    names = [i.name for i in session.session.get_inputs() if i.name not in ("h", "c", "level")]
+    table = trip.table
+    given = {name: table[name].to_numpy() for name in names if name in table.columns}
+    if "ambient_temp_c" in given:
+        given["ambient_temp_c"] = table["ambient_temp_c"].fill_nan(None).forward_fill().to_numpy()
+    if "past_grade" in names:
+        slope, speed = Slope(), table["speed_kmh"].to_numpy() / 3.6
+        given["past_grade"] = np.array([slope.update(e, v) for e, v in zip(table["elevation_m"], speed, strict=True)])
+    given["seconds_since_start"] = np.arange(len(table), dtype=float)
+    ticks = [
+        session.tick(level=np.float32([level]), **{name: np.float32([given[name][t]]) for name in names})
+        for t in range(len(table))
+    ]
+    return {name: np.concatenate([tick[name] for tick in ticks]) for name in ticks[0] if name.endswith("_kw")
+            and ticks[0][name].shape == (1,)}  # fmt: skip
+
+
+@pytest.mark.parametrize("method", ["t-anchor", "gaussian-anchor", "quantile-anchor", "t-dropout"])
+def test_a_whole_drive_from_channels_equals_predict(method: str) -> None:
+    trips = with_edges(drives(9, seconds=120, extra=channels))
+    model = evband.PowerModel(**{**TINY, "method": method}).fit(trips)
+    assert model.feature_map_.edges
+    assert model.feature_map_.fade
+    assert model.feature_map_.products
+    (trip,) = with_edges(drives(1, seconds=150, seed=4, extra=channels))
+    bands = model.predict(trip)
+    for level in (0.5, 0.9, 0.99):
+        out = driven(model, trip, level)
+        lower, upper = bands.interval(level)
+        expected = {"mean_kw": bands.mean, "lower_kw": lower, "upper_kw": upper}
+        expected |= {"aleatoric_kw": bands.aleatoric, "epistemic_kw": bands.epistemic}
+        for name, values in expected.items():
+            np.testing.assert_allclose(out[name], values, atol=1e-3, err_msg=f"{name} at {level}")
+
+
+def test_members_far_apart_have_a_band_too() -> None:
+    params = make_params(5, 1, 2, 8, 3, 2, 1)
+    params["road_w"] *= 30.0
+    engine = Engine(params, level=0.8, **TARGET)
+    session = Session(ensemble_graph(params, **TARGET), 1)
+    x, r = np.ones((1, 2), np.float32), np.ones((1, 3), np.float32)
+    band, out = engine.tick(x[0], r[0]), session.tick(x=x, r=r, level=np.float32([0.8]))
+    np.testing.assert_allclose([out["lower_kw"][0], out["upper_kw"][0]], band[1:3], rtol=1e-4)
 
 
 def test_the_command_exports_what_predict_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
-    model = evband.PowerModel(members=3, epochs=1, hidden=8, calibrate=False, device="cpu")
-    model.fit(pl.concat([logged(0), logged(1)])).save(tmp_path / "car.evband")
+    model = evband.PowerModel(**TINY).fit(drives(3, seconds=100))
+    model.save(tmp_path / "car.evband")
     monkeypatch.setattr(
         "sys.argv", ["evband", "export", str(tmp_path / "car.evband"), "-o", str(tmp_path / "car.onnx")]
     )
@@ -160,15 +224,7 @@ def test_the_command_exports_what_predict_says(tmp_path: Path, monkeypatch: pyte
     assert not done.value.code
     assert "3 members" in capsys.readouterr().out
     graph = onnx.load(tmp_path / "car.onnx")
+    assert {"speed_kmh", "acceleration_ms2", "level", "h", "c"} <= {i.name for i in graph.graph.input}
     facts = {entry.key: json.loads(entry.value) for entry in graph.metadata_props}
-    assert facts["input_names"] == list(model.feature_map_.input_names)
-    assert len(facts["road_shift"]) == len(facts["road_names"]) == len(model.feature_map_.road_names)
-    trips = evband.Trips.from_frame(logged(2)).on_grid(facts["hz"])
-    rows, bands, session = model.feature_map_.transform(trips[0]), model.predict(trips), Session(graph, 1)
-    out = [session.tick(x=rows.x[t : t + 1], r=rows.r[t : t + 1]) for t in range(len(rows))]
-    for name, expected in (
-        ("mean_kw", bands.mean),
-        ("aleatoric_kw", bands.aleatoric),
-        ("epistemic_kw", bands.epistemic),
-    ):
-        np.testing.assert_allclose([row[name][0] for row in out], expected, atol=1e-4)
+    assert facts["channels"] == ["speed_kmh", "acceleration_ms2"]
+    assert facts["hz"] == 1.0

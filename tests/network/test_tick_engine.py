@@ -305,6 +305,23 @@ def test_quantiles_from_any_guess(seed: int, members: int, apart: float, level: 
             assert abs(q - scipy_quantile(p, mu, s, nu)) < 1e-5 * s.mean()
 
 
+@pytest.mark.parametrize(
+    ("mu", "s"),
+    [
+        ([-6.0, -24.0, -1.0, 5.0, -11.0], [5.0, 6.0, 1.0, 8.0, 7.0]),
+        ([16.0, -13.0, -25.0, 11.0, -5.0, 6.0], [5.0, 7.0, 6.0, 1.0, 7.0, 5.0]),
+    ],
+)
+def test_newton_does_not_cross_the_root_for_ever(mu: list[float], s: list[float]) -> None:
+    """One sharp member among wide ones: plain Newton jumps to and fro between two points, the bracket around both."""
+    m, scale, nu = np.array(mu), np.array(s), np.full(len(mu), 4.0)
+    found = quantile(0.25, m.mean(), 1.0, m, scale, 1 / scale, member_quantiles(nu, 0.5)[1], tail_cubics(nu))
+    assert abs(stdtr(nu, (found - m) / scale).mean() - 0.75) < 1e-7
+    for p in np.linspace(0.02, 0.98, 25):
+        exact = StudentMixture(m[:, None], scale[:, None], nu).quantile(p)[0]
+        assert abs(stdtr(nu, (exact - m) / scale).mean() - p) < 1e-9
+
+
 @njit
 def _tanh(x: np.ndarray, out: np.ndarray) -> None:
     for j in range(0, len(x), LANES):

@@ -137,7 +137,8 @@ def mixture_quantiles(
     """Root of F(x) = p for every row of mu, s [members, rows]: Newton, kept inside the bracket of the members' quantiles.
 
     F is increasing, and at the smallest (largest) member quantile it is at most (at least) p, so the root is bracketed from
-    the start; each evaluation narrows the bracket, and a Newton step that leaves it is replaced by bisection.
+    the start; each evaluation narrows the bracket, and a Newton step that leaves it is replaced by bisection. So is one
+    longer than half of the step before the last: Newton can cross the root for ever (Numerical Recipes, rtsafe).
     """
     members, rows = mu.shape
     mu_row, s_row = np.empty(members), np.empty(members)
@@ -149,8 +150,8 @@ def mixture_quantiles(
             low, high = min(low, q), max(high, q)
             guess += q / members
         tolerance = 1e-13 * max(abs(low), abs(high)) + 1e-11 * (high - low)
-        x = min(max(guess, low), high)
-        for _ in range(100):
+        x, last, before = min(max(guess, low), high), high - low, high - low
+        for _ in range(200):
             if not high - low > tolerance:  # also ends at once on NaN
                 break
             below, above, density = _mixture(x, mu_row, s_row, nu, table)
@@ -161,8 +162,9 @@ def mixture_quantiles(
                 low = x
             step = excess / density if density > 0.0 else np.inf
             new = x - step
-            if not (low <= new <= high):
+            if not (low <= new <= high and 2.0 * abs(step) <= before):
                 new = 0.5 * (low + high)
+            last, before = abs(new - x), last
             if abs(new - x) <= tolerance:
                 x = new
                 break

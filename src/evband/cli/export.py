@@ -12,7 +12,7 @@ def export(
     model: Annotated[Path, typer.Argument(metavar="CAR.EVBAND", help="A fitted model.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="ONNX file to write.")],
 ) -> None:
-    """Write all members as one ONNX graph that takes a tick and the state before it, and gives mean, aleatoric and epistemic.
+    """Write all members as one ONNX graph: channels of a tick, band level and state in; mean, band, both parts and state out.
 
     Example: evband export car.evband -o car.onnx
     """
@@ -21,7 +21,7 @@ def export(
 
     fitted = load(model)
     export_onnx(output, model_graph(fitted))
-    inputs = len(fitted.feature_map_.input_names)
+    channels = ", ".join(fitted.feature_map_.channels)
     print(
-        f"{output}: {fitted.settings_.members} members, {inputs} inputs, one tick per run; its metadata name and scale them"
+        f"{output}: {fitted.settings_.members} members on {channels}, one tick per run; docs/onnx.md lists the inputs"
     )

@@ -77,23 +77,27 @@ def survival(q: float, mu: Array, inverse: Array, cubics: Array) -> tuple[float,
 def quantile(
     above: float, guess: float, smallest: float, mu: Array, s: Array, inverse: Array, standard: Array, cubics: Array
 ) -> float:
-    """The mixture's quantile with probability ``above`` over it: Newton from ``guess``, kept between the members' quantiles."""
+    """The mixture's quantile with probability ``above`` over it: Newton from ``guess``, kept between the members' quantiles.
+
+    A step longer than half of the one before the last is halved out instead: Newton can cross the root for ever.
+    """
     low, high = np.inf, -np.inf
     for m in range(len(mu)):
         end = mu[m] + s[m] * standard[m]
         low, high = min(low, end), max(high, end)
     q, goal = min(max(guess, low), high), above * len(mu)
-    for _ in range(60):
+    last = before = high - low
+    for _ in range(100):
         tail, density = survival(q, mu, inverse, cubics)
         if tail > goal:
             low = q
         else:
             high = q
         new = q + (tail - goal) / density
-        if not low <= new <= high:
+        if not (low <= new <= high and 2.0 * abs(new - q) <= before):
             new = 0.5 * (low + high)
-        step, q = abs(new - q), new
-        if not step > 1e-5 * smallest:  # Newton is quadratic: what is left is about step^2 / smallest scale
+        last, before, q = abs(new - q), last, new
+        if not last > 1e-5 * smallest:  # Newton is quadratic: what is left is about step^2 / smallest scale
             break
     return q
 
