@@ -1,7 +1,7 @@
 """What the live tests need beside Python packages: mosquitto and Chromium from Debian, an emulated dongle in an environment of
 its own (`python -m tools.live_parts [chromium]`).
 
-ELM327-emulator (CC-BY-NC-SA) and python-OBD (GPL-2.0) are for tests only: they are installed into `.venv-elm`, apart from the project.
+ELM327-emulator (CC-BY-NC-SA) and python-OBD (GPL-2.0) are for tests only: they are installed into `.venv-parts`, apart from the project.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-ELM = ROOT / ".venv-elm"
-ELM_PACKAGES = ("ELM327-emulator==4.0.0", "obd==0.7.3", "setuptools<81")
+PARTS = ROOT / ".venv-parts"
+PACKAGES = ("ELM327-emulator==4.0.0", "obd==0.7.3", "schemathesis==4.32.5", "setuptools<81")
 PROGRAMS = {"mosquitto": "mosquitto", "chromium": "chromium"}  # program -> Debian's package
 
 
@@ -31,12 +31,12 @@ def install(program: str) -> None:
 
 def emulator() -> None:
     """The emulated dongle's environment."""
-    if (ELM / ".made").exists():
+    if (PARTS / ".made").exists():
         return
-    subprocess.run([sys.executable, "-m", "venv", "--clear", str(ELM)], check=True)
-    pip = [str(ELM / "bin" / "pip"), "install", "--quiet", "--disable-pip-version-check"]
-    subprocess.run([*pip, *ELM_PACKAGES], check=True)
-    (ELM / ".made").touch()
+    subprocess.run([sys.executable, "-m", "venv", "--clear", str(PARTS)], check=True)
+    pip = [str(PARTS / "bin" / "pip"), "install", "--quiet", "--disable-pip-version-check"]
+    subprocess.run([*pip, *PACKAGES], check=True)
+    (PARTS / ".made").touch()
 
 
 def main() -> None:

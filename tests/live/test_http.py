@@ -110,6 +110,11 @@ def test_routes_by_columns_points_and_csv(served, drive):
         client.put(url, content="distance_km,speed_kmh\n0,60\n9,60\n", headers={"content-type": "text/csv"}).status_code
         == 200
     )
+    line = {"type": "LineString", "coordinates": [[9.5, 47.1, 450], [9.52, 47.12, 470], [9.53, 47.15, 460]]}
+    assert client.put(url, json=line).json()["route_km"] == pytest.approx(6.1, abs=0.5)
+    gpx = '<gpx><trk><trkseg><trkpt lat="47.1" lon="9.5"/><trkpt lat="47.15" lon="9.53"/></trkseg></trk></gpx>'
+    assert client.put(url, content=gpx).status_code == 200
+    assert client.put(url, content="<!DOCTYPE a [<!ENTITY b 'c'>]><gpx/>").status_code == 422
     for bad in (
         {},
         [],

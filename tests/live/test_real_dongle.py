@@ -16,7 +16,7 @@ from live_real import wait_for
 pytestmark = pytest.mark.live
 
 ROOT = Path(__file__).parents[2]
-PYTHON = ROOT / ".venv-elm" / "bin" / "python"
+PYTHON = ROOT / ".venv-parts" / "bin" / "python"
 SCRIPT = ROOT / "tests" / "elm_emulated.py"
 SPEEDS = [*range(0, 120, 2), *range(120, 0, -3)]
 STEADY = ("0100", "0101", "0121", "0146", "0902", "0904", "010D", "0133", "0130", "0142")

@@ -105,9 +105,13 @@ def test_a_restart_goes_on_without_a_seam(stepped, drive, tmp_path):
     first = stepped({"a": {}}, store={"path": "s.sqlite"})
     first.service.store.start()
     found = [bands(first.drive("a", drive.slice(100, 120)))]
+    text = json.dumps({"distance_km": [0, 40], "speed_kmh": [90, 90]})
+    first.service.set_route("a", first.service.plan_route("a", text), text)
     first.service.stop()
     second = stepped({"a": {}}, store={"path": "s.sqlite"})
     second.service.trip_log.resume()
+    second.service.pool.submit(int).result()
+    assert second.service.ranges[0].routes[0][0].end_km == pytest.approx(40.0, abs=0.5)
     second.now = first.now
     found.append(bands(second.drive("a", drive.slice(220, 80))))
     np.testing.assert_allclose(np.concatenate(found), expected, atol=1e-4)
@@ -128,15 +132,13 @@ def test_a_damaged_snapshot_starts_the_car_anew(stepped, drive):
 
 
 def test_a_route_gives_arrival(stepped, drive):
-    from evband.live.routes_in import route_of
-
     live = stepped({"a": {}})
     live.drive("a", drive.slice(200, 30))
     ranges = live.service.ranges[0]
     chances = []
     for km in (20.0, 250.0, 900.0):
-        route = route_of(json.dumps({"distance_km": [0, km], "speed_kmh": [90, 90]}), False)
-        live.service.set_route("a", ranges.ways.plan(route, None, 60.0)(), "x")
+        text = json.dumps({"distance_km": [0, km], "speed_kmh": [90, 90]})
+        live.service.set_route("a", live.service.plan_route("a", text), text)
         live.drive("a", drive.slice(230, 2))
         car = live.car("a")
         assert car["arrival_probability_empty"] >= car["arrival_probability"]

@@ -87,7 +87,7 @@ class Server:
     allowed_hosts: list[str] = field(default_factory=list)  # further names under which browsers may ask
     cert: str | None = None
     key: str | None = None
-    max_body_kb: int = 256
+    max_body_kb: int = 2048
     max_requests_per_s: int = 200  # from one address
     max_cars: int = 20_000
     max_clients: int = 64  # WebSockets at a time

@@ -21,13 +21,11 @@ from starlette.types import ASGIApp
 
 from evband import __version__
 from evband.errors import EvbandError
-from evband.live.assemble import COLUMN
 from evband.live.config import read_token
 from evband.live.guard import COOKIE, Guard
 from evband.live.metrics import metrics
 from evband.live.openapi import document
 from evband.live.reading import sample
-from evband.live.routes_in import route_of
 from evband.live.service import Service
 from evband.live.sockets import Sockets
 from evband.live.sources.json_messages import decode
@@ -36,7 +34,6 @@ PAGE = Path(__file__).parent / "page"
 KINDS = {".html": "text/html; charset=utf-8", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml", ".json": "application/json",
          ".png": "image/png", ".woff2": "font/woff2", ".webmanifest": "application/manifest+json", ".txt": "text/plain"}  # fmt: skip
 MOST_LINES = 10_000
-AMBIENT = COLUMN["ambient_temp_c"]
 
 
 class Api:
@@ -129,16 +126,10 @@ class Api:
 
     async def route(self, request: Request) -> Response:
         car, body = self._car(request), await request.body()
-        number, _group, ranges, _local = self.service.where(car) or (0, None, None, 0)
-        assert ranges is not None
-        kind = request.headers.get("content-type", "")
         text = body.decode("utf-8", "replace")
         try:
-            route = route_of(text, "csv" in kind)
-            capacity = self.service.roster.cars[number].capacity_kwh or 100.0
-            ambient = float(self.service.assembler.last_v[number, AMBIENT])
-            work = ranges.ways.plan(route, None if ambient != ambient else ambient, capacity)
-            way = await asyncio.wait_for(asyncio.wrap_future(self.service.pool.submit(work)), 60.0)
+            work = self.service.pool.submit(self.service.plan_route, car, text)
+            way = await asyncio.wait_for(asyncio.wrap_future(work), 60.0)
         except (EvbandError, ValueError) as problem:
             raise HTTPException(422, f"The route cannot be used: {problem}") from None
         except TimeoutError:

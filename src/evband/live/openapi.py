@@ -54,7 +54,7 @@ _FAULTS = ("401", "403", "404", "413", "421", "422", "429", "503")
 def document() -> dict[str, Any]:
     """OpenAPI 3.1."""
     many = {"type": "array", "items": {"$ref": "#/components/schemas/Car"}}
-    lines = {"application/x-ndjson": {"schema": {"type": "string"}}}
+    lines = {"text/plain": {"schema": {"type": "string", "description": "JSON lines"}}}
     tlm = {
         "type": "object",
         "properties": {name: {"type": "string"} for name in ("token", "api_key", "tlm")},

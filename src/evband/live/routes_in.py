@@ -1,4 +1,4 @@
-"""A route as the API takes it: a profile in columns or points, or CSV."""
+"""A route as the API takes it: a profile in columns, points or CSV; GPX, GeoJSON, the answers of OSRM and Valhalla."""
 
 from __future__ import annotations
 
@@ -8,23 +8,42 @@ from typing import Any
 import polars as pl
 
 from evband.live.sources.json_messages import decode
+from evband.routes import Route, gpx
+from evband.routes.reading import from_json
 
 COLUMNS = ("distance_km", "time_s", "speed_kmh", "elevation_m", "ambient_temp_c", "wind_ms", "stop_s")
 MOST_POINTS = 20_000
+ROUTERS = {"trip", "edges", "routes", "code", "type"}  # keys of GeoJSON and of routers' answers
+WHERE = "route"
 
 
-def route_of(text: str, csv: bool) -> pl.DataFrame:
-    """The profile in a request's body; ValueError in one sentence where it is not one."""
-    if csv:
-        try:
-            frame = pl.read_csv(io.StringIO(text), infer_schema_length=None)
-        except pl.exceptions.PolarsError:
-            raise ValueError("it is not a CSV table") from None
-        return _checked({name: frame[name].to_list() for name in frame.columns})
+def route_of(text: str) -> pl.DataFrame | Route:
+    """The route in a request's body, found by content; ValueError or an EvbandError in one sentence where it is not one."""
+    head = text.lstrip("\ufeff \t\r\n")
+    if head.startswith("<"):
+        return gpx.read(text.encode(), WHERE).route()
+    if not head.startswith(("{", "[")):
+        return _csv(text)
     try:
         found = decode(text)
     except ValueError:
         raise ValueError("the body is not JSON") from None
+    if isinstance(found, dict) and ROUTERS & set(found):
+        way = from_json(text.encode(), WHERE)
+        assert way is not None  # it was one object
+        return way.route()
+    return _profile(found)
+
+
+def _csv(text: str) -> pl.DataFrame:
+    try:
+        frame = pl.read_csv(io.StringIO(text), infer_schema_length=None)
+    except (pl.exceptions.PolarsError, ValueError):
+        raise ValueError("it is not a CSV table, JSON or GPX") from None
+    return _checked({name: frame[name].to_list() for name in frame.columns})
+
+
+def _profile(found: Any) -> pl.DataFrame:
     if isinstance(found, dict) and isinstance(found.get("points"), list):
         found = found["points"]
     if isinstance(found, list):

@@ -19,9 +19,10 @@ from evband.live.engine import Advance, Group
 from evband.live.fleet import Roster, roster
 from evband.live.objects import objects
 from evband.live.power_check import PowerCheck
-from evband.live.ranges import Ranges
+from evband.live.ranges import AMBIENT, Ranges
 from evband.live.reading import CHARGING, Reading, Sample
 from evband.live.record import Record
+from evband.live.routes_in import route_of
 from evband.live.sources import TRUSTED
 from evband.live.store import Store
 from evband.live.trip_log import TripLog
@@ -31,6 +32,7 @@ from evband.trips.bin_columns import DUPLICATE, LATE, NEW_TRIP_S
 Listener = Callable[[list[tuple[str, bytes]]], None]
 HEARTBEAT_S = 20.0  # a car whose state does not change is published this often
 SNAPSHOT_S, FLEET_SNAPSHOT_S = 1.0, 60.0
+TYPICAL_KWH = 75.0  # of a car whose battery nobody told
 SUSPECT = 10.0  # powers beyond any limit of late that it takes to doubt the unit
 
 
@@ -241,20 +243,29 @@ class Service:
         group, local = self.place[number].tolist()
         return number, self.groups[group], self.ranges[group], local
 
-    def set_route(self, car: str, way: Way | None, text: str | None) -> None:
-        """Give a car a planned way, from where it is now."""
+    def plan_route(self, car: str, text: str) -> Way:
+        """A route as it was sent, planned for this car at the temperature it feels; slow."""
+        found = self.where(car)
+        assert found is not None
+        number, _, ranges, _ = found
+        ambient = float(self.assembler.last_v[number, AMBIENT])
+        capacity = self.roster.cars[number].capacity_kwh or TYPICAL_KWH
+        return ranges.ways.plan(route_of(text), None if ambient != ambient else ambient, capacity)()
+
+    def set_route(self, car: str, way: Way | None, text: str | None, driven_km: float | None = None) -> None:
+        """Give a car a planned way, from where it is now or was after `driven_km` of this drive."""
         found = self.where(car)
         assert found is not None
         number, group, ranges, local = found
         with self.lock:
-            driven = float(group.tally["km"][local])
+            driven = float(group.tally["km"][local]) if driven_km is None else driven_km
             if way is None:
                 ranges.routes.pop(local, None)
             else:
                 ranges.routes[local] = (way, driven)
             ranges._looked[local] = -np.inf
             self._said[number] = -np.inf
-            if self.store is not None:
+            if self.store is not None and driven_km is None:
                 self.store.route(number, time.time(), driven, text)
 
     def forget(self, car: str) -> None:

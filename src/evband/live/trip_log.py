@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import orjson
 from numpy.typing import NDArray
 
+from evband.errors import EvbandError
 from evband.live import states
 from evband.live.assemble import COLUMN
 from evband.live.engine import Advance, Group
@@ -109,3 +111,10 @@ class TripLog:
                 open_drives[number] = float(group.began[local])
                 service.store.resumed(number, open_drives[number])
         service.store.close_trips(open_drives)
+        for number, (driven, text) in service.store.saved_routes().items():
+            if number in open_drives:  # a route belongs to its drive
+                service.pool.submit(self._replan, service.ids[number], driven, text)
+
+    def _replan(self, car: str, driven: float, text: str) -> None:
+        with suppress(EvbandError, ValueError):
+            self._service.set_route(car, self._service.plan_route(car, text), text, driven)
