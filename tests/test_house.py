@@ -62,7 +62,6 @@ LONGER = {  # file or file:function -> why it cannot be shorter
     "features/map.py": "not yet",
 }
 NOT_YET = {"settings.py imports network", "settings.py imports training"}
-TORCH_YET = {"export/collapse.py"}
 
 
 def room(path: Path) -> str:
@@ -136,7 +135,7 @@ def test_torch_stays_where_networks_are():
         if (isinstance(node, ast.Import) and any(alias.name.split(".")[0] == "torch" for alias in node.names))
         or (isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "torch")
     ]
-    assert [str(path) for path in loud if str(path) not in TORCH_YET] == []
+    assert [str(path) for path in loud] == []
 
 
 def test_loose_modules_are_few():

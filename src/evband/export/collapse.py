@@ -14,45 +14,29 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import product
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from evband.bands import Bands, StudentMixture
 from evband.channels import EDGES
-from evband.errors import SettingsError, TripsError
+from evband.errors import SettingsError, TripsError, require
 from evband.features import Sequence as Rows
 from evband.model import PowerModel
-from evband.network.anchors import draw, make_prior
-from evband.network.architecture import Architecture
-from evband.network.forward import forward
-from evband.network.streams import START, WINDOWS, stream
 from evband.settings import Settings
-from evband.training import objective
-from evband.training.schedule import learning_rate
-from evband.training.windows import Segments, cut, epoch_batches, epoch_shape, find_segments
+from evband.training.windows import epoch_shape, find_segments
 from evband.trips import Trip, Trips
+
+if TYPE_CHECKING:
+    from evband.training.distillation import Lesson
 
 WINDOW, BURN_IN, BATCH = 512, 128, 16  # long ones: the teacher answers with a state carried through the whole drive
 STEPS = 6000  # of the optimiser, however much or little there is to learn from
 PERTURBATIONS = (0.08, 0.3)  # deviations of the logarithm of each channel's factor: near what was driven, and far
 MATCHED_LEVELS = (0.5, 0.8)  # bands by whose widths the student's degrees of freedom are chosen
 FLOOR = 1e-3  # of deviations, in standardised units
-
-
-@dataclass(frozen=True)
-class Lesson:
-    """What the ensemble says of every row, in standardised units."""
-
-    x: Tensor  # [rows, inputs]
-    r: Tensor  # [rows, road]
-    mean: Tensor  # [rows]
-    aleatoric: Tensor  # [rows]
-    epistemic: Tensor  # [rows]
-    segments: Segments
 
 
 def distill(
@@ -65,6 +49,9 @@ def distill(
     progress: Callable[[int, int, float], None] | None = None,  # (epoch, epochs, loss)
 ) -> PowerModel:
     """One network that gives the ensemble's mean, aleatoric and epistemic part, taught on these trips (power is not needed)."""
+    require("torch", "distillation")
+    from evband.training.distillation import teach
+
     if model.settings_.head == "distilled":
         raise SettingsError("this model is distilled already; collapse the ensemble that it was made of.")
     trips = trips.on_grid(model.settings_.hz)
@@ -82,8 +69,8 @@ def distill(
     plan = Settings(seed=seed, window=WINDOW, burn_in=BURN_IN, batch=BATCH)
     window, batches, batch = epoch_shape([lesson.segments], plan.window, plan.burn_in, plan.batch)
     plan = replace(plan, window=window, batch=batch, epochs=-(-steps // batches))
-    theta = _teach(arch, _start(arch, model, lesson, seed), lesson, plan, batches, progress)
-    student = _sibling(model, settings, theta.numpy())
+    road = model.params_["road_w"].mean(0) if arch.road else None  # a linear path may be averaged
+    student = _sibling(model, settings, teach(arch, lesson, road, plan, batches, progress))
     known = model.calibration_
     student.calibration_ = known.after("taught", known.standing / known.moving)
     student.summary_ = {
@@ -155,22 +142,24 @@ def _perturbed(model: PowerModel, trips: Trips, seed: int) -> list[Trip]:
 
 
 def _lesson(model: PowerModel, trips: list[Trip], bands: Bands) -> Lesson:
+    from evband.training.distillation import Lesson
+
     rows: list[Rows] = [model.feature_map_.transform(trip) for trip in trips]
     start = np.concatenate([row.start for row in rows])
     trip = np.repeat(np.arange(len(rows)), [len(row) for row in rows])
     mean, std = model.feature_map_.y_mean, model.feature_map_.y_std
 
-    def tensor(values: NDArray) -> Tensor:
-        return torch.from_numpy(np.ascontiguousarray(values, dtype=np.float32))
+    def single(values: NDArray) -> NDArray[np.float32]:
+        return np.ascontiguousarray(values, dtype=np.float32)
 
     if not np.isfinite(bands.mean).all():
         raise TripsError("the ensemble's answers on these trips are not all finite; inspect the log.")
     return Lesson(
-        tensor(np.concatenate([row.x for row in rows])),
-        tensor(np.concatenate([row.r for row in rows])),
-        tensor((bands.mean - mean) / std),
-        tensor(bands.aleatoric / std).clamp(min=FLOOR),
-        tensor(bands.epistemic / std).clamp(min=FLOOR),
+        single(np.concatenate([row.x for row in rows])),
+        single(np.concatenate([row.r for row in rows])),
+        single((bands.mean - mean) / std),
+        np.maximum(single(bands.aleatoric / std), np.float32(FLOOR)),
+        np.maximum(single(bands.epistemic / std), np.float32(FLOOR)),
         find_segments(start, trip),
     )
 
@@ -193,75 +182,6 @@ def _degrees(bands: Bands) -> float:
         return float(np.mean([np.abs(np.log(a / b)).mean() for a, b in zip(ours, widths, strict=True)]))
 
     return min((float(nu) for nu in np.geomspace(2.2, 200, 40)), key=misfit)
-
-
-def _start(arch: Architecture, model: PowerModel, lesson: Lesson, seed: int) -> Tensor:
-    """A draw from the prior, with the members' mean road-load path (a linear path may be averaged) and typical deviations."""
-    theta = draw(make_prior(arch), [0], seed, START)
-    if arch.road:
-        old = model.architecture_
-        theta[:, arch.slices["road_w"]] = torch.from_numpy(
-            old.unpack(model.theta_[model._networks()])["road_w"].mean(0)
-        )
-    weights = arch.unpack(theta)
-    weights["head_w"].mul_(0.3)
-    weights["head_b"][0] = torch.stack(
-        [torch.zeros(()), torch.log(torch.expm1(_scale(arch, lesson).median())), lesson.epistemic.median()]
-    )
-    return theta
-
-
-def _scale(arch: Architecture, lesson: Lesson) -> Tensor:
-    """The Student-t scale whose variance is the aleatoric part: AU = s^2 nu/(nu - 2)."""
-    assert arch.nu is not None
-    return lesson.aleatoric * float(np.sqrt((arch.nu - 2) / arch.nu))
-
-
-def _teach(
-    arch: Architecture,
-    theta: Tensor,
-    lesson: Lesson,
-    settings: Settings,
-    steps: int,  # an epoch
-    progress: Callable[[int, int, float], None] | None,
-) -> Tensor:
-    """Minimise, over rows: (mean error / total)^2 + (log scale error)^2 + the epistemic part's gamma deviance."""
-    theta = theta.requires_grad_()
-    optimiser = torch.optim.Adam([theta], lr=settings.rate)
-    rows = objective.Rows(
-        lesson.x, lesson.r, lesson.mean, torch.ones(len(lesson.x), dtype=torch.bool), torch.zeros(len(lesson.x), dtype=torch.int64)
-    )  # fmt: skip
-    log_scale, total = _scale(arch, lesson).log(), (lesson.aleatoric**2 + lesson.epistemic**2).sqrt()
-    for epoch in range(settings.epochs):
-        rng, summed = stream(settings.seed, 0, WINDOWS, epoch), 0.0
-        windows = cut(lesson.segments, settings.window, settings.burn_in, rng)
-        for k, chosen in enumerate(epoch_batches(windows, steps, settings.batch, rng).transpose(1, 0, 2)):
-            batch = objective.Batch(*(torch.from_numpy(part).unsqueeze(0) for part in chosen))
-            x, r, mean, target, index, _ = objective.gather(rows, batch, settings.window)
-            out, _ = forward(arch, theta, x, r)
-            assert out.scale is not None
-            location, spread = (out.mu[1] + out.mu[0]) / 2, (out.mu[1] - out.mu[0]) / 2
-            where = index[0]
-            error = ((location - mean[0]) / total[where]).square()
-            error = error + (out.scale[0].log() - log_scale[where]).square()
-            error = error + _gamma_deviance(spread / lesson.epistemic[where])
-            loss = torch.where(target[0], error, 0.0).sum() / target.sum().clamp(min=1)
-            optimiser.zero_grad()
-            torch.autograd.backward(loss)
-            torch.nn.utils.clip_grad_norm_([theta], settings.clip)
-            optimiser.param_groups[0]["lr"] = learning_rate(settings, epoch * steps + k, settings.epochs * steps)
-            optimiser.step()
-            summed += float(loss.detach())
-        if progress:
-            progress(epoch + 1, settings.epochs, summed / steps)
-    return theta.detach()
-
-
-def _gamma_deviance(ratio: Tensor) -> Tensor:
-    """2 (1/q + log q - 1), q = taught/true: least at the conditional mean, about (log q)^2 near 1; a tangent below q = 0.2."""
-    least = 0.2
-    q = ratio.clamp(min=least)
-    return 2 * (1 / q + q.log() - 1 + (1 / least - 1 / least**2) * (ratio - q))
 
 
 def _sibling(model: PowerModel, settings: Settings, theta: NDArray[np.float32]) -> PowerModel:
