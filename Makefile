@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test test-live lint bench docs clean
+.PHONY: demo test test-live lint bench docs fuzz wheel lock sbom audit clean
 
 $(VENV)/.made: constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -45,6 +45,30 @@ bench: $(VENV)/.test
 
 docs: $(VENV)/.test
 	$(BIN)/python -m tools.docs.tables
+
+# Attack every kind of input; the counts add up in benchmarks/results/fuzz.csv.
+MINUTES ?= 5
+fuzz: $(VENV)/.test
+	$(BIN)/python -m benchmarks.checks.fuzz --minutes $(MINUTES)
+
+# The same bytes whenever it is built: the time inside is that of the last commit.
+wheel: $(VENV)/.test
+	$(PIP) build hatchling
+	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct 2>/dev/null || echo 1767225600) $(BIN)/python -m build --no-isolation --wheel --outdir dist
+
+# For users: the base package's dependencies with hashes; a list of components; known weaknesses (asks a server).
+lock: $(VENV)/.test
+	$(PIP) hatchling
+	$(BIN)/python -m tools.lock
+
+sbom: $(VENV)/.test
+	$(PIP) cyclonedx-bom
+	mkdir -p dist
+	$(BIN)/cyclonedx-py requirements requirements.lock --output-reproducible --of JSON -o dist/evband.cdx.json
+
+audit: $(VENV)/.test
+	$(PIP) pip-audit
+	$(BIN)/pip-audit --requirement requirements.lock --require-hashes --disable-pip
 
 clean:
 	rm -rf $(VENV) demo

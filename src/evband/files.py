@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -63,8 +64,10 @@ def whole_file(path: str | Path) -> Iterator[Path]:
     except OSError as error:
         raise _write_error(path, error) from error
     except Exception as error:
-        if "No space left" in str(error):  # libraries wrap a full disk in errors of their own (polars for Parquet)
-            raise _write_error(path, OSError(errno.ENOSPC, str(error))) from error
+        wrapped = re.search(r"\(os error (\d+)\)", str(error))  # as polars has it for Parquet
+        if wrapped or "No space left" in str(error):
+            code = int(wrapped.group(1)) if wrapped else errno.ENOSPC
+            raise _write_error(path, OSError(code, os.strerror(code))) from error
         raise
     finally:
         with suppress(OSError):
@@ -78,7 +81,7 @@ def _umask() -> int:
 
 
 def _write_error(path: Path, error: OSError) -> EvbandError:
-    if error.errno in (errno.ENOSPC, errno.EDQUOT) or "No space left" in str(error):
+    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG) or "No space left" in str(error):
         return SettingsError(f"{path}: the disk is full, so nothing was written; free some space or write elsewhere.")
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
         return SettingsError(f"{path}: no permission to write there; choose another place.")

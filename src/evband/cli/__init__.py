@@ -21,6 +21,7 @@ from evband.cli.calibrate import calibrate
 from evband.cli.collapse import collapse
 from evband.cli.convert import convert
 from evband.cli.demo import demo
+from evband.cli.doctor import doctor
 from evband.cli.energy import energy
 from evband.cli.evaluate import evaluate
 from evband.cli.export import export
@@ -54,6 +55,7 @@ COMMANDS: tuple[Callable[..., Any], ...] = (
     collapse,
     export,
     info,
+    doctor,
     vehicles,
 )
 

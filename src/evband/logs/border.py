@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import os
 import threading
+import warnings
+import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -34,7 +36,7 @@ SHORTEST_STEP_S = 1e-6  # two readings closer than that are one: a clock of seco
 _GZIP = b"\x1f\x8b"
 _STDERR = threading.Lock()
 _DAMAGE = (PolarsError, PanicException, LookupError, ValueError, TypeError, ArithmeticError, AttributeError, StopIteration,
-           RecursionError, MemoryError, OSError)  # fmt: skip
+           RecursionError, MemoryError, OSError, EOFError, zlib.error, zipfile.BadZipFile)  # fmt: skip
 
 
 def log_bytes(path: Path) -> bytes:
@@ -85,7 +87,9 @@ def check_header_line(path: Path | str, head: bytes, row: int, whole: bool) -> N
 def parsing(path: Path | str, what: str = "table") -> Iterator[None]:
     """Whatever a parser raises on damaged bytes becomes a LogError with its first words."""
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # polars warns of what it then raises, or reads all the same
+            yield
     except EvbandError:
         raise
     except MemoryError:

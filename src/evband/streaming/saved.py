@@ -102,6 +102,8 @@ def _check_trip(saved: Mapping[str, Any], fresh: Mapping[str, Any]) -> None:
     _whole(saved["lines"], "lines")
     for name, most in _COUNTERS.items():
         _number(saved[name], name, 0.0, most)
+    if 0.0 < saved["seconds"] < 1e-6:  # it counts grid steps; its square divides
+        raise Damaged("seconds is next to nothing")
     for name in ("mean_kwh", "measured_kwh"):
         _number(saved[name], name)
     for name in ("time", "band_s"):

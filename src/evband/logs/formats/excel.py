@@ -6,6 +6,7 @@ import csv
 import datetime as dt
 import io
 import zipfile
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,12 @@ def to_csv(path: Path, data: bytes) -> bytes:
                 )
             book = load_workbook(io.BytesIO(data), read_only=True, data_only=True, keep_links=False)
             return next((table for sheet in book.worksheets if (table := _sheet(path, sheet))), b"")
-        except (zipfile.BadZipFile, SyntaxError, NotImplementedError) as problem:  # XML errors are SyntaxErrors
+        except (
+            zipfile.BadZipFile,
+            zlib.error,
+            SyntaxError,
+            NotImplementedError,
+        ) as problem:  # XML errors are SyntaxErrors
             raise LogError(f"{path}: the Excel workbook cannot be read ({problem}); save it again or as CSV.") from None
 
 

@@ -1,0 +1,175 @@
+"""One function per kind of input: it takes hostile bytes and raises nothing but an EvbandError that was foreseen.
+
+Each also checks what comes out: numbers that are finite, messages of one line, and (by `within`) no hang.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+import signal
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+
+from evband.errors import LONGEST, EvbandError, UnforeseenError
+from fuzz import mutate, seeds
+
+LONGEST_S = 5.0
+FOLDER = Path(tempfile.mkdtemp(prefix="evband-fuzz-"))
+
+
+@contextmanager
+def within(seconds: float) -> Iterator[None]:
+    """A TimeoutError for whatever takes longer (where signals can be used)."""
+    if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "setitimer"):
+        yield
+        return
+
+    def late(*_: object) -> None:
+        raise TimeoutError(f"over {seconds} s")
+
+    before = signal.signal(signal.SIGALRM, late)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def attack(what: Callable[[bytes], None], data: bytes) -> bool:
+    """Whether the input was taken; an AssertionError (or what else was raised) where it broke something."""
+    refusal = ""
+    with within(LONGEST_S):
+        try:
+            what(data)
+        except UnforeseenError:
+            raise
+        except EvbandError as problem:
+            refusal = str(problem) or "without a word"
+    assert refusal.isprintable()
+    assert len(refusal) <= LONGEST
+    return not refusal
+
+
+def read_log(data: bytes) -> None:
+    from evband.logs.reading import read_trips
+
+    path = FOLDER / "log.csv"
+    path.write_bytes(data)
+    for trip in read_trips(path):
+        assert trip.trip_id.isprintable()
+        for name in trip.channels:
+            assert np.isfinite(trip.series(name)[1]).all()
+        assert math.isfinite(trip.distance_km)
+        if len(trip) < 5000:
+            trip.on_grid(1.0)
+
+
+def read_map(data: bytes) -> None:
+    from evband.logs.reading import read_trips
+
+    (FOLDER / "map.toml").write_bytes(data)
+    (FOLDER / "mapped.csv").write_bytes(seeds.logs()["tidy"])
+    read_trips(FOLDER / "mapped.csv", map=FOLDER / "map.toml")
+
+
+def guess_map(data: bytes) -> None:
+    import tomllib
+
+    from evband.logs.guess import guess_map
+
+    (FOLDER / "guess.csv").write_bytes(data)
+    tomllib.loads(guess_map(FOLDER / "guess.csv"))
+
+
+def load_state(data: bytes) -> None:
+    from evband.streaming import LineStream
+    from evband.streaming.pump import resume
+
+    (FOLDER / "state.json").write_bytes(data)
+    stream = LineStream(seeds.model(), adapt=True)
+    resume(stream, FOLDER / "state.json")
+    for after in (1.0, 2.0, 30.0):
+        _finite(
+            stream.line(json.dumps({"utc": (stream.time or 0.0) + after, "speed": 50, "power": 8, "elevation": 200}))
+        )
+
+
+def take_lines(data: bytes) -> None:
+    from evband.streaming import LineStream
+
+    stream = _STREAM.setdefault("one", LineStream(seeds.model(), adapt=True))
+    for line in data.split(b"\n"):
+        _finite(stream.line(line.decode("utf-8", "replace")))
+
+
+_STREAM: dict = {}
+
+
+def _finite(answer: str) -> None:
+    def refuse(word: str) -> None:
+        raise AssertionError(f"{word} in an answer")
+
+    assert "\n" not in answer
+    json.loads(answer, parse_constant=refuse)
+
+
+def load_model(data: bytes) -> None:
+    from evband.model import load
+
+    (FOLDER / "car.evband").write_bytes(data)
+    model = load(FOLDER / "car.evband")
+    band = model.stream().tick(speed_kmh=50.0, acceleration_ms2=0.1, elevation_m=100.0, ambient_temp_c=5.0)
+    assert all(math.isfinite(value) for value in (band.mean_kw, band.lower_kw, band.upper_kw, band.epistemic_kw))
+
+
+def plan_route(data: bytes) -> None:
+    from evband.routes import read_route
+
+    (FOLDER / "route.csv").write_bytes(data)
+    trip = read_route(FOLDER / "route.csv").on_grid(1.0)
+    for name in trip.channels:
+        assert np.isfinite(trip.series(name)[1]).all()
+
+
+def artifact_bytes(rng: random.Random) -> bytes:
+    """A model with values changed in its header, the header's length put right, or with bytes changed."""
+    whole = seeds.artifact(FOLDER)
+    if rng.random() < 0.4:
+        return mutate.mutate(whole, rng)
+    length = int.from_bytes(whole[:8], "little")
+    header = json.loads(whole[8 : 8 + length])
+    inner = header["__metadata__"]["evband"]
+    header["__metadata__"]["evband"] = mutate.mutate_json(inner.encode(), rng).decode("utf-8", "replace")
+    text = json.dumps(header).encode()
+    return len(text).to_bytes(8, "little") + text + whole[8 + length :]
+
+
+def line_bytes(rng: random.Random) -> bytes:
+    lines = [rng.choice(seeds.LINES) for _ in range(20)]
+    return b"\n".join(
+        mutate.mutate_json(line, rng) if rng.random() < 0.7 else mutate.mutate(line, rng) for line in lines
+    )
+
+
+def _some_log(rng: random.Random) -> bytes:
+    return mutate.mutate(rng.choice(list(seeds.logs().values())), rng)
+
+
+KINDS: dict[str, tuple[Callable[[bytes], None], Callable[[random.Random], bytes], int]] = {
+    # kind -> (what takes it, what makes one, how many inputs one call is)
+    "log": (read_log, _some_log, 1),
+    "map": (read_map, lambda rng: mutate.mutate(seeds.MAP, rng), 1),
+    "guess": (guess_map, _some_log, 1),
+    "state": (load_state, lambda rng: mutate.mutate_json(seeds.state(), rng), 1),
+    "line": (take_lines, line_bytes, 20),
+    "artifact": (load_model, artifact_bytes, 1),
+    "route": (plan_route, lambda rng: mutate.mutate(rng.choice(list(seeds.ROUTES.values())), rng), 1),
+}

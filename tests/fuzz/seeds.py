@@ -1,0 +1,128 @@
+"""Whole inputs of every kind, from which mutations start: one small log of each format, a map, a state, a model, routes, lines."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import os
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from drives import made_up_trip, small_model
+
+CASES = Path(__file__).parent / "cases"
+_T = range(60)
+
+
+def _rows(row):
+    return "".join(row(i) for i in _T)
+
+
+def _text_logs() -> dict[str, str]:
+    wide = 'time,"Vehicle speed (km/h)","Battery DC Current (A)","Battery DC Voltage (V)","Ambient temperature (℃)",\n'
+    return {
+        "tidy": "trip_id,time_s,speed_kmh,elevation_m,power_kw\n" + _rows(lambda i: f"{i // 30},{i},{30 + i % 7},{500 + i},{5 + i % 3}\n"),
+        "grid": "trip_id,time_s,speed_kmh,power_kw,segment\n" + _rows(lambda i: f"a,{i},{30 + i % 7},{5 + i % 3},{i // 20}\n"),
+        "long": '"SECONDS";"PID";"VALUE";"UNITS"\n' + _rows(lambda i: f'"{i}";"Vehicle speed";"{i * i % 61},5";"km/h"\n"{i}.4";"[BMS] Battery Current";"{i}";"A"\n'),
+        "wide": wide + _rows(lambda i: f"12:00:{i:02}.100,{i * i % 61},,,,\n12:00:{i:02}.600,,{i},380,4,\n"),
+        "torque": "GPS Time,Device Time,Longitude,Latitude,Speed (OBD)(km/h),HV Battery Voltage(V)\n" + _rows(lambda i: f"-,05-Oct-2026 14:22:{i:02}.1,-,-,{i},380\n"),
+        "i3": "Time [s];Velocity [km/h];Elevation [m];Battery Voltage [V];Battery Current [A];AirCon Power [kW]\n" + _rows(lambda i: f"{i / 10};{i};500;380;-12;0.3\n"),
+        "dynamometer": "Time,Speed_mph,DY_flt_force[N],DY_DriveRef,Battery_Power_kW\n" + _rows(lambda i: f"{i},{i * i % 61},{100 + i % 7},{i},{5}\n"),
+        "abrp": _rows(lambda i: json.dumps({"utc": 1.7e9 + i, "speed": i, "power": 5, "hvac_power": 0.4, "tlm": None}) + "\n"),
+        "abrp_list": json.dumps([{"utc": i, "speed": i, "current": 5, "voltage": 380} for i in _T]),
+        "leaf_spy": "Date/Time,Lat,Long,Elv,Speed,Gids,SOC,Pack Volts,Pack Amps,Odo(km),Ambient,epoch time,Est Pwr Htr(250w)\n"
+        + _rows(lambda i: f"11/14/2023 22:13:{i:02},9 54.4,53 30.1,100,{i},200,846000,380,40,{5000 + i},50,{1700000000 + 5 * i},2\n"),
+        "teslamate": "date,speed,power,drive_id,outside_temp\n" + _rows(lambda i: f"2024-01-05 11:00:{i:02}.5,{i},{i % 9},{i // 30},4\n"),
+        "teslamate_dump": "COPY public.positions (date, speed, power, drive_id) FROM stdin;\n" + _rows(lambda i: f"2024-01-05 11:00:{i:02}\t{i}\t5\t7\n") + "\\.\n",
+        "teslafi": "data_id,Date,speed,power,shift_state\n" + _rows(lambda i: f"{i},2024-01-05 11:{i:02}:00,{i},5,D\n"),
+        "scan_my_tesla": "Time,Battery voltage,Battery current,Speed,Heating/cooling\n" + _rows(lambda i: f"{100 * i},350,20,{i},1\n"),
+        "ovms": "time,v.p.speed,v.b.power,v.e.temp\n" + _rows(lambda i: f"{1.7e9 + i},{i},5,4\n"),
+        "ved": "DayNum,VehId,Trip,Timestamp(ms),Vehicle Speed[km/h],Heater Power[Watts],HV Battery Current[A],HV Battery Voltage[V]\n"
+        + _rows(lambda i: f"1.5,10,7,{900 * i},{i},250,-24.5,380\n"),
+        "chargecar": _rows(lambda i: f"{162900 + i},{2 * i},285,6,6,{i % 20},0.1,-12,-3.3,-10,330\n"),
+        "anl": "Time[s]\tDyno_Spd[mph]\tHV_Batt_Volt_U1[V]\tHV_Batt_Curr_I1[A]\n" + _rows(lambda i: f"{i / 10}\t{i}\t360\t30\n"),
+    }  # fmt: skip
+
+
+@cache
+def logs() -> dict[str, bytes]:
+    """Name -> bytes of a whole log."""
+    found = {name: text.encode() for name, text in _text_logs().items()}
+    frame = pl.DataFrame(
+        {"trip_id": ["a"] * 60, "time_s": np.arange(60.0), "speed_kmh": np.arange(60.0), "power_kw": np.ones(60)}
+    )
+    buffer = io.BytesIO()
+    frame.write_parquet(buffer)
+    found["parquet"] = buffer.getvalue()
+    found["gzip"] = gzip.compress(found["tidy"], mtime=0)
+    found["excel"] = _workbook()
+    found["mf4"] = _mf4()
+    return {name: data for name, data in found.items() if data}
+
+
+def _workbook() -> bytes:
+    try:
+        import openpyxl
+    except ImportError:
+        return b""
+    book = openpyxl.Workbook()
+    for row in [["time_s", "speed_kmh"], *([float(i), 30 + i % 7] for i in range(20))]:
+        book.active.append(row)
+    buffer = io.BytesIO()
+    book.save(buffer)
+    return buffer.getvalue()
+
+
+def _mf4() -> bytes:
+    try:
+        from asammdf import MDF, Signal
+    except ImportError:
+        return b""
+    file, time, buffer = MDF(version="4.10"), np.arange(60.0), io.BytesIO()
+    file.append([Signal(np.arange(60.0), time, unit="km/h", name="VehicleSpeed"), Signal(np.full(60, 380.0), time, unit="V", name="BMS_PackVoltage")])  # fmt: skip
+    file.save(buffer)
+    file.close()
+    return buffer.getvalue()
+
+
+MAP = b'delimiter = ","\n[columns]\n"time_s" = { channel = "time_s", unit = "s" }\n"speed_kmh" = { channel = "speed_kmh", unit = "mph", sign = 1 }\n'
+ROUTES = {
+    "legs": b"distance_km,speed_kmh,elevation_m,stop_s\n0,50,100,0\n5,100,150,30\n12,60,120,\n20,0,90,0\n",
+    "times": b"time_s,speed_kmh,ambient_temp_c\n0,0,5\n30,50,\n90,80,6\n120,0,7\n",
+    "gpx": b'<?xml version="1.0"?><gpx version="1.1"><trk><trkseg><trkpt lat="48.1" lon="11.5"><ele>520</ele></trkpt>'
+    b'<trkpt lat="48.2" lon="11.6"><ele>540</ele></trkpt></trkseg></trk></gpx>',
+    "geojson": b'{"type": "Feature", "geometry": {"type": "LineString", "coordinates": [[11.5, 48.1, 520], [11.6, 48.2, 540]]}, "properties": {}}',
+}
+LINES = [
+    b'{"utc": 1700000000, "speed": 50, "power": 8, "elevation": 500, "ext_temp": 5, "soc": 60}',
+    b'{"time_s": 12.5, "speed_kmh": 33, "trip_id": "a"}',
+    b'{"tlm": {"utc": 1700000000000, "speed": 0, "current": -3, "voltage": 380}}',
+]
+
+
+@cache
+def model():
+    """A small fitted model; `EVBAND_FUZZ_MODEL` names a file to load it from, which spares a long run the training and its memory."""
+    from evband.model import load
+
+    return load(os.environ["EVBAND_FUZZ_MODEL"]) if "EVBAND_FUZZ_MODEL" in os.environ else small_model()
+
+
+@cache
+def artifact(folder: Path) -> bytes:
+    model().save(folder / "seed.evband")
+    return (folder / "seed.evband").read_bytes()
+
+
+@cache
+def state() -> bytes:
+    from evband.streaming import LineStream
+
+    stream = LineStream(model(), adapt=True)
+    for row in made_up_trip("x", 60, 5).table.iter_rows(named=True):
+        stream.line(json.dumps(row))
+    return json.dumps(stream.to_dict()).encode()

@@ -1,0 +1,42 @@
+"""A short, seeded attack on every kind of input, and every input that once broke something; `make fuzz MINUTES=n` goes on."""
+
+import random
+import time
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from fuzz.kinds import KINDS, attack
+from fuzz.seeds import CASES, logs
+
+SECONDS = 3.0  # for each kind
+
+
+def test_the_seeds_themselves_are_taken():
+    from fuzz.kinds import read_log
+
+    for name, data in logs().items():
+        assert attack(read_log, data), name
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_mutation_breaks_it(kind):
+    takes, makes, _ = KINDS[kind]
+    rng, until = random.Random(f"{kind} 1"), time.monotonic() + SECONDS
+    while time.monotonic() < until:
+        attack(takes, makes(rng))
+
+
+@pytest.mark.parametrize("case", sorted(CASES.glob("*/*")), ids=lambda path: f"{path.parent.name}/{path.name}")
+def test_what_once_broke_it_no_longer_does(case):
+    attack(KINDS[case.parent.name][0], case.read_bytes())
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    st.sampled_from(["log", "map", "route", "line", "state", "artifact"]),
+    st.binary(max_size=400) | st.text(max_size=400).map(str.encode),
+)
+def test_anything_at_all(kind, data):
+    attack(KINDS[kind][0], data)

@@ -1,0 +1,55 @@
+"""The wheel is the same byte for byte whenever it is built, and the lock file names nothing but packages and hashes."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+
+def built(folder: Path, out: Path) -> Path:
+    code = f"from hatchling.build import build_wheel; print(build_wheel({str(out)!r}))"
+    environment = os.environ | {"SOURCE_DATE_EPOCH": "1767225600"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=folder, env=environment, capture_output=True, text=True, check=True
+    )
+    return out / done.stdout.split()[-1]
+
+
+def test_two_builds_are_one_wheel(tmp_path):
+    pytest.importorskip("hatchling")
+    wheels = []
+    for name in ("one", "two"):
+        folder = tmp_path / name
+        folder.mkdir()
+        for part in ("pyproject.toml", "README.md", "LICENSE"):
+            shutil.copy(ROOT / part, folder / part)
+        shutil.copytree(ROOT / "src", folder / "src", ignore=shutil.ignore_patterns("__pycache__"))
+        for number, path in enumerate(sorted(folder.rglob("*"))):
+            os.utime(path, (1.6e9 + number * (1 if name == "one" else 7), 1.6e9 + number))
+        (folder / "dist").mkdir()
+        wheels.append(built(folder, folder / "dist"))
+    assert wheels[0].read_bytes() == wheels[1].read_bytes()
+    names = zipfile.ZipFile(wheels[0]).namelist()
+    assert "evband/logs/formats/aliases.toml" in names
+    assert not [name for name in names if name.startswith("tests") or name.endswith(".pyc")]
+
+
+def test_the_lock_file_pins_as_the_constraints_do_and_names_no_host():
+    text = (ROOT / "requirements.lock").read_text()
+    assert "://" not in text
+    assert "index" not in text
+    pins = dict(re.findall(r"^([A-Za-z0-9_.-]+)==(\S+)", (ROOT / "constraints.txt").read_text(), re.MULTILINE))
+    plain = {re.sub(r"[-_.]+", "-", name).lower(): version for name, version in pins.items()}
+    locked = re.findall(r"^([A-Za-z0-9_.-]+)==(\S+)", text, re.MULTILINE)
+    assert len(locked) > 10
+    for name, version in locked:
+        assert plain.get(re.sub(r"[-_.]+", "-", name).lower(), version) == version
+    for block in re.split(r"\n(?=[A-Za-z0-9])", text)[1:]:
+        assert "--hash=sha256:" in block, block[:60]
