@@ -15,6 +15,8 @@ from pathlib import Path
 
 import paho.mqtt.client as paho
 
+ROOT = Path(__file__).parents[1]
+PARTS = ROOT / ".venv-parts" / "bin"  # made by tools.live_parts
 BROKER = shutil.which("mosquitto", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
 
 

@@ -4,19 +4,17 @@ import json
 import subprocess
 import time
 from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 
 from evband.live.config import Car
 from evband.live.sources.elm327 import Dongle
 from evband.live.sources.elm_protocol import Adapter
-from live_real import wait_for
+from live_real import PARTS, ROOT, wait_for
 
 pytestmark = pytest.mark.live
 
-ROOT = Path(__file__).parents[2]
-PYTHON = ROOT / ".venv-parts" / "bin" / "python"
+PYTHON = PARTS / "python"
 SCRIPT = ROOT / "tests" / "elm_emulated.py"
 SPEEDS = [*range(0, 120, 2), *range(120, 0, -3)]
 STEADY = ("0100", "0101", "0121", "0146", "0902", "0904", "010D", "0133", "0130", "0142")

@@ -3,10 +3,9 @@
 import subprocess
 
 import pytest
-from test_real_dongle import PYTHON
 
 from evband.live.run import DEMO
-from live_real import serving
+from live_real import PARTS, serving
 
 pytestmark = pytest.mark.live
 
@@ -16,7 +15,7 @@ def test_schemathesis_finds_no_server_error(tmp_path):
     config = cars + '[store]\npath = "s.sqlite"\n[server]\nmax_requests_per_s = 100000\n'
     with serving(tmp_path, config) as served:
         command = [
-            PYTHON.parent / "schemathesis", "run", f"{served.url}/openapi.json", "--checks", "not_a_server_error", "--max-examples", "25",
+            PARTS / "schemathesis", "run", f"{served.url}/openapi.json", "--checks", "not_a_server_error", "--max-examples", "25",
             "--seed", "1", "--request-timeout", "10", "--phases", "examples,coverage,fuzzing", "--exclude-path", "/openapi.json",
         ]  # fmt: skip
         done = subprocess.run(command, capture_output=True, text=True, timeout=280, cwd=tmp_path)

@@ -67,7 +67,7 @@ def document() -> dict[str, Any]:
             "delete": _call("Delete everything known of a car", {"type": "object"}, _CAR_ID),
         },
         "/api/cars/{car}/route": {
-            "put": _call("Set the route ahead", {"type": "object"}, _CAR_ID, {"application/json": {"schema": _ROUTE}, "text/csv": {"schema": {"type": "string"}}}),
+            "put": _call("Set the route ahead", {"type": "object"}, _CAR_ID, {"application/json": {"schema": _ROUTE}, "text/plain": {"schema": {"type": "string", "description": "CSV or GPX"}}}),
             "delete": _call("Forget the route", {"type": "object"}, _CAR_ID),
         },
         "/api/cars/{car}/trips": {"get": _call("Drives, the newest first", {"type": "array", "items": _TRIP}, _CAR_ID)},

@@ -11,6 +11,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -41,12 +42,11 @@ class Store:
         self.lost = self.commits = 0
         self.problem: str | None = None
         try:
-            database = self._open()
-            migrate(database, str(path))
-            database.executemany("INSERT OR IGNORE INTO cars (id) VALUES (?)", [(name,) for name in ids])
-            known = dict(database.execute("SELECT id, number FROM cars"))
-            database.commit()
-            database.close()
+            with closing(self._open()) as database:
+                migrate(database, str(path))
+                database.executemany("INSERT OR IGNORE INTO cars (id) VALUES (?)", [(name,) for name in ids])
+                known = dict(database.execute("SELECT id, number FROM cars"))
+                database.commit()
         except sqlite3.DatabaseError as problem:
             raise SettingsError(
                 f"{path}: the store cannot be used ({problem}); repair, move or remove the file."
@@ -199,11 +199,8 @@ class Store:
     # Reading: from any thread ---------------------------------------------------------------------------------------
 
     def _read(self, query: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
-        database = sqlite3.connect(f"file:{self.path}?mode=ro", uri=True, timeout=10.0)
-        try:
+        with closing(sqlite3.connect(f"file:{self.path}?mode=ro", uri=True, timeout=10.0)) as database:
             return database.execute(query, values).fetchall()
-        finally:
-            database.close()
 
     def trips(self, car: int, most: int = 1000) -> list[dict[str, Any]]:
         """Drives of a car, the newest first."""
