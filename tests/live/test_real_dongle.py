@@ -25,7 +25,11 @@ def dongle(folder, port):
     """An emulated dongle behind the name `port`, which outlives it as a plug outlives a cable."""
     (folder / "speeds.json").write_text(json.dumps(SPEEDS))
     process = subprocess.Popen(
-        [PYTHON, SCRIPT, "drive", folder / "speeds.json"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        [PYTHON, SCRIPT, "drive", folder / "speeds.json"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        cwd=folder,  # the emulator writes a log where it stands
     )
     try:
         port.unlink(missing_ok=True)
@@ -73,7 +77,11 @@ def test_own_client_agrees_with_python_obd(tmp_path):
             commands = (steady * 300)[:1000]
             ours = [adapter.ask(command) for command in commands]
         oracle = subprocess.run(
-            [PYTHON, SCRIPT, "ask", port.resolve(), *commands], capture_output=True, text=True, timeout=240
+            [PYTHON, SCRIPT, "ask", port.resolve(), *commands],
+            capture_output=True,
+            text=True,
+            timeout=240,
+            cwd=tmp_path,
         )
         theirs = [bytes.fromhex(json.loads(line)) for line in oracle.stdout.splitlines()]
     assert len(ours) == len(theirs) == 1000
