@@ -34,6 +34,7 @@ LATEST_S = 1e12  # either side of zero; a Unix time is 2e9
 SHORTEST_STEP_S = 1e-6  # two readings closer than that are one: a clock of seconds since 1970 resolves no less
 
 _GZIP = b"\x1f\x8b"
+_PIECE = 1 << 24  # bytes unpacked at a time
 _STDERR = threading.Lock()
 _DAMAGE = (PolarsError, PanicException, LookupError, ValueError, TypeError, ArithmeticError, AttributeError, StopIteration,
            RecursionError, MemoryError, OSError, EOFError, zlib.error, zipfile.BadZipFile)  # fmt: skip
@@ -55,16 +56,17 @@ def _unpacked(path: Path, data: bytes) -> bytes:
     left = MOST_BYTES
     while data.startswith(_GZIP):
         unpacker = zlib.decompressobj(wbits=31)
-        try:
-            piece = unpacker.decompress(data, left + 1)
-        except zlib.error:
-            raise LogError(f"{path}: the gzip data is damaged; fetch the file again.") from None
-        left -= len(piece)
-        if left < 0:
-            raise LogError(f"{path}: it unpacks to more than {size(MOST_BYTES)}, the most that is read; split it.")
+        while not unpacker.eof and data:
+            try:
+                pieces.append(unpacker.decompress(data, _PIECE))
+            except zlib.error:
+                raise LogError(f"{path}: the gzip data is damaged; fetch the file again.") from None
+            left -= len(pieces[-1])
+            if left < 0:
+                raise LogError(f"{path}: it unpacks to more than {size(MOST_BYTES)}, the most that is read; split it.")
+            data = unpacker.unconsumed_tail
         if not unpacker.eof:
             raise LogError(f"{path}: the gzip data is cut short; fetch the file again.")
-        pieces.append(piece)
         data = unpacker.unused_data
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 

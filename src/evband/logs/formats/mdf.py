@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gc
 import io
+import logging
 import re
 import sys
 from collections.abc import Iterator
@@ -56,6 +57,7 @@ def _open(path: Path, data: bytes, options: ReadOptions) -> Any:
         raise LogError(f"{path}: reading MF4 needs asammdf; install it with pip install 'evband[mdf]'.") from None
     if options.dbc is not None and not options.dbc.is_file():
         raise LogError(f"{options.dbc}: there is no such DBC file; check the path.")
+    logging.getLogger("asammdf").setLevel(logging.CRITICAL)  # it writes to standard error what is raised here
     reason = ""
     with _silent_finalisers():
         try:
