@@ -74,7 +74,9 @@ def test_range(run, folder):
     status, out, _ = run(*words, "--what-if", "--so-far", "drive.csv", "--json", "range.json")
     assert status == 0
     assert "10 % slower" in out
-    assert "no wind_ms" in json.loads((folder / "range.json").read_text())["what_if"]["5 m/s head wind"]
+    what_if = json.loads((folder / "range.json").read_text())["what_if"]
+    assert "no hvac_power_kw" in what_if["heater off"]
+    assert what_if["5 m/s head wind"]["energy_kwh"]["p50"] > 0
     status, _, err = run(*words, "--ambient", 45)
     assert status == 0
     assert "warning" in err

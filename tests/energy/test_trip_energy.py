@@ -152,8 +152,9 @@ def test_leaving_what_the_model_has_seen_warns_and_widens(model):
 def test_what_ifs_say_what_they_cannot(model):
     found = what_ifs(model, 60, 10.0, ROUTE)
     assert list(found) == ["as given", "10 % slower", "10 C colder", "5 m/s head wind", "heater off"]
-    assert "no wind_ms" in found["5 m/s head wind"]
+    assert "no hvac_power_kw" in found["heater off"]
     assert not isinstance(found["10 % slower"], str)
+    assert found["5 m/s head wind"].energy_kwh(0.5) > found["as given"].energy_kwh(0.5)
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ from tools.docs.beside import bench, bench_bound, energy, profile
 from tools.docs.compared import MODELS, TASKS, ahead, cells, claim_measured, comparison, diversity, every_model, seeds
 from tools.docs.measured import measured, over_seeds
 from tools.docs.shifts import averaged, distilled, epistemic, noise, season, stretches, trip_effect, tuning
+from tools.docs.trips import arrivals, cabin, energy_over_trips, planned
 from tools.docs.written import PENDING, markdown, number
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -45,6 +46,10 @@ def read(name: str, folder: Path = RESULTS) -> pl.DataFrame | None:
     """A result file, or None where it has not been made yet."""
     path = folder / f"{name}.csv"
     return pl.read_csv(path, comment_prefix="#", infer_schema_length=None) if path.exists() else None
+
+
+def of_trips(make: Callable[[pl.DataFrame], tuple[list[str], list[list[str]]]], frame: pl.DataFrame | None) -> str:
+    return PENDING if frame is None else markdown(*make(frame))
 
 
 # Simulated vehicles: one row a fit ----------------------------------------------------------------------------------
@@ -217,6 +222,10 @@ def tables() -> dict[str, Callable[[], str]]:
         "priors": lambda: priors(sims),
         "simulated_rivals": lambda: rivals(sims),
         "literal": lambda: literal(lit),
+        "trips.energy": lambda: of_trips(energy_over_trips, read("trips")),
+        "trips.cabin": lambda: of_trips(cabin, read("trips")),
+        "trips.planned": lambda: of_trips(planned, read("trips")),
+        "trips.arrivals": lambda: of_trips(arrivals, read("trips_arrivals")),
         "energy": lambda: PENDING if kwh is None else markdown(*energy(kwh, TASKS), left=2),
         "bench": lambda: PENDING if speed is None else markdown(*bench(speed)),
         "profile": lambda: PENDING if parts is None else markdown(*profile(parts)),

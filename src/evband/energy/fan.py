@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from textwrap import wrap
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from evband.files import whole_file
 BANDS = ((0.9, 0.18), (0.5, 0.35))  # level, opacity
 BLUE = "#1f5fa8"
 POINTS = 400
+WIDEST = 120  # letters of a line below the picture
 
 
 def check_picture(path: Path) -> None:
@@ -36,7 +38,7 @@ def write_fan(plan: Range, path: Path, notes: Sequence[str] = ()) -> None:
     title = (
         f"{plan.arrival_probability:.0%} chance to arrive after {plan.route_km:.0f} km with {plan.reserve_soc:g} % left"
     )
-    below = [*notes, f"doubt comes from: {shares_line(plan)}"]
+    below = [piece for line in (*notes, f"doubt comes from: {shares_line(plan)}") for piece in wrap(line, WIDEST)]
     draw = _png if path.suffix.lower() == ".png" else _html
     with whole_file(path) as temporary:
         draw(plan, shown[at], lines, title, below, temporary)
@@ -58,7 +60,7 @@ def _png(plan: Range, km: Any, lines: dict[float, Any], title: str, below: list[
     axes.set_ylim(max(min(0.0, float(lines[0.5 - BANDS[0][0] / 2].min())), -20.0), min(100.0, plan.soc + 5.0))
     axes.legend(loc="best", frameon=False)
     if (soc := plan.soc_needed()) is not None and soc > plan.soc:
-        axes.plot([0.0], [min(soc, 100.0)], marker="^", color="#1b7f3b", clip_on=False, label="charge for 95 %")
+        axes.plot([0.0], [min(soc, 100.0)], marker="^", ls="", color="#1b7f3b", clip_on=False, label="charge for 95 %")
         axes.set_ylim(top=min(100.0, soc + 5.0))
         axes.legend(loc="best", frameon=False)
     figure.supxlabel("\n".join(below), fontsize=8, x=0.01, ha="left")

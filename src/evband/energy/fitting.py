@@ -17,7 +17,7 @@ from scipy.optimize import minimize, nnls
 
 from evband.energy.drives import Drive
 from evband.energy.errors import ErrorModel, phi
-from evband.energy.mean import fit_mean
+from evband.energy.mean import TripMean, fit_mean
 from evband.energy.so_far import how_lasting
 from evband.errors import TripsError
 
@@ -45,15 +45,17 @@ class _Windows:
 ByHorizon = dict[float, list[_Windows]]
 
 
-def fit_errors(drives: list[Drive]) -> ErrorModel:
-    """From drives predicted by members that never saw them; an error if fewer than `LEAST_TRIPS` have measured power."""
+def fit_errors(drives: list[Drive], mean: TripMean | None = None) -> ErrorModel:
+    """From drives predicted by members that never saw them; an error if fewer than `LEAST_TRIPS` have measured power.
+
+    The mean over trips is fitted too, unless it is given."""
     drives = [d for d in drives if np.isfinite(d.power_kw).mean() >= 0.5 and len(d) >= 10.0 * d.hz]
     if len(drives) < LEAST_TRIPS:
         raise TripsError(
             f"Energy bands need at least {LEAST_TRIPS} trips with measured power that the model did not train on, and there are "
             f"{len(drives)}; give more trips."
         )
-    mean = fit_mean(drives)
+    mean = fit_mean(drives) if mean is None else mean
     drives = [mean.of(d) for d in drives]
     seconds = np.array([len(d) / d.hz for d in drives])
     whole = [windows(d, len(d)) for d in drives]

@@ -30,10 +30,11 @@ LEVELS = {"p05": 0.05, "p50": 0.5, "p95": 0.95}
 MOST_KWH = 2000.0  # the largest trucks carry less
 AS_GIVEN = "as given"
 SURE_OF_ALL = Doubts()
+HEAD_WIND = "5 m/s head wind"
 WHAT_IFS: dict[str, tuple[str, Callable[[Route], Route]]] = {  # name -> (the input it takes, the route it makes)
     "10 % slower": ("speed_kmh", lambda way: way.at_pace(0.9)),
     "10 C colder": ("ambient_temp_c", lambda way: way.shifted("ambient_temp_c", -10.0)),
-    "5 m/s head wind": ("wind_ms", lambda way: way.with_everywhere("wind_ms", 5.0)),
+    HEAD_WIND: ("wind_ms", lambda way: way),
     "heater off": (CABIN, lambda way: way.with_everywhere(CABIN, 0.0)),
 }
 
@@ -246,11 +247,14 @@ def what_ifs(
     if ambient_c is not None:
         way = way.with_everywhere("ambient_temp_c", ambient_c)
 
-    def planned(way: Route) -> Range:
+    def planned(way: Route, doubts: Doubts = doubts) -> Range:
         return plan(model, soc, capacity_kwh, way, reserve_soc, driven, doubts=doubts)
 
     found: dict[str, Range | str] = {AS_GIVEN: planned(way)}
     for name, (channel, change) in WHAT_IFS.items() if variants else ():
+        if name == HEAD_WIND:  # by the model where it knows wind, else by physics
+            found[name] = planned(way, replace(doubts, head_wind_ms=doubts.head_wind_ms + 5.0))
+            continue
         if channel not in model.feature_map_.channels:
             found[name] = f"the model has no {channel} among its inputs, so it cannot say"
             continue

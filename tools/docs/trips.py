@@ -1,0 +1,83 @@
+"""Tables of energy over whole trips: against others, in time order, with and without the cabin, of plans."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from tools.docs.written import number
+
+Table = tuple[list[str], list[list[str]]]
+
+LOGS = {
+    "all": "all logs, pooled", "i3_torque": "BMW i3, torque", "i3_motion": "BMW i3, no torque", "tesla_road": "Tesla Model 3, road",
+    "e208": "Peugeot e-208, phone app", "ved_10": "Nissan Leaf, VED 10", "ved_455": "Nissan Leaf, VED 455",
+    "cc_pittsburgh": "RAV4 EV, Pittsburgh", "cc_georgia": "RAV4 EV, Georgia", "cc_unknown": "RAV4 EV, a third", "cc_belmont": "RAV4 EV, Belmont",
+}  # fmt: skip
+
+
+def _row(frame: pl.DataFrame, **where: str) -> dict[str, float] | None:
+    found = frame.filter(pl.all_horizontal(pl.col(k) == v for k, v in where.items()))
+    return found.row(0, named=True) if len(found) else None
+
+
+def energy_over_trips(frame: pl.DataFrame, what: str = "trip") -> Table:
+    """Coverage in folds and on the last third, and evband's width over others' at equal coverage."""
+    head = ["log", "trips", "coverage", "coverage with 10 members", "evband's width", "over least squares'", "over average consumption's", "coverage of the last third"]  # fmt: skip
+    rows = []
+    for log, name in LOGS.items():
+        own, ten, squares, average = (
+            _row(frame, features="auto", split="folds", what=what, log=log, contender=c)
+            for c in ("evband", "evband 10", "least squares", "average")
+        )
+        late = _row(frame, features="auto", split="last third", what=what, log=log, contender="evband")
+        if own is None:
+            continue
+        rows.append([
+            name, str(own["trips"]), *(("-" if r is None else number(r["cover90"], 3)) for r in (own, ten)), number(own["width_at_90"], 3),
+            *(("-" if r is None else number(r["ratio"], 2)) for r in (squares, average)), "-" if late is None else f"{late['cover90']:.3f} of {late['trips']}",
+        ])  # fmt: skip
+    return head, rows
+
+
+def cabin(frame: pl.DataFrame) -> Table:
+    """Median error of trip energy and width at equal coverage, without the cabin's draw and with it."""
+    head = ["log", "median error without", "with", "width without", "with"]
+    rows = []
+    for log, features in (("i3_torque", "auto"), ("i3_motion", "cabin, no torque"), ("ved_10", "auto"), ("ved_455", "auto")):  # fmt: skip
+        pair = [_row(frame, features=f, split="folds", what="trip", log=log, contender="evband") for f in ("without cabin", features)]  # fmt: skip
+        cells = [f"{r[key]:.1%}" for key in ("median_error", "width_at_90") for r in pair if r is not None]
+        rows.append([LOGS[log], *cells])
+    return head, rows
+
+
+def planned(frame: pl.DataFrame) -> Table:
+    """Coverage of trips planned as a router would, with what plans differ by and without."""
+    head = [
+        "log",
+        "trips",
+        "coverage",
+        "as if driven as planned",
+        "width",
+        "average consumption's coverage",
+        "its width",
+    ]
+    rows = []
+    for log, name in LOGS.items():
+        own, plain, average = (
+            _row(frame, features="plans", split="folds", what="planned", log=log, contender=c)
+            for c in ("evband", "as if driven as planned", "average")
+        )
+        if own is not None and plain is not None and average is not None:
+            rows.append([name, str(own["trips"]), number(own["cover90"], 3), number(plain["cover90"], 3), number(own["width_at_90"], 3), number(average["cover90"], 3), number(average["width_at_90"], 3)])  # fmt: skip
+    return head, rows
+
+
+def arrivals(frame: pl.DataFrame) -> Table:
+    """Chance to arrive and how many did, in five bins, and Brier scores."""
+    head = ["contender", "Brier score", *(f"{k * 20}-{k * 20 + 20} %" for k in range(5))]
+    rows = []
+    for name in frame["contender"].unique(maintain_order=True):
+        own = frame.filter(pl.col("contender") == name)
+        cells = [f"{c:.0%}: {a:.0%}" for c, a in zip(own["chance"], own["arrived"], strict=True)]
+        rows.append([name, number(own["brier"][0], 3), *cells])
+    return head, rows
