@@ -15,7 +15,6 @@ from evband.calibration.value import LEVEL, Calibration
 from evband.errors import SettingsError, TripsError, require
 from evband.estimator import Estimator
 from evband.features import FeatureMap
-from evband.network.inference import as_members
 from evband.network.streams import DROPOUT, stream
 from evband.settings import Arguments, Settings
 
@@ -306,7 +305,7 @@ class PowerModel(Estimator):
     def params_(self) -> dict[str, NDArray[np.float32]]:
         """Named weights ``[members, ...]`` of the members that speak; a distilled network as the two that it stands for."""
         weights = self.architecture_.unpack(self.theta_[self._networks()])
-        return {k: np.ascontiguousarray(v) for k, v in as_members(self.architecture_, weights).items()}
+        return {k: np.ascontiguousarray(v) for k, v in self.architecture_.distribution.as_members(weights).items()}
 
     # Energy, range, stream --------------------------------------------------------------------------------------------
 

@@ -14,20 +14,17 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from evband.errors import SettingsError
-from evband.network.architecture import PUBLISHED_LEVELS, QUANTILE_LEVELS, Architecture
+from evband.network.architecture import Architecture
+from evband.network.heads import HEADS
+from evband.network.heads.quantile import LEVELS, PUBLISHED_LEVELS
 
 if TYPE_CHECKING:
     from evband.model import PowerModel
 
 METHODS = {  # method -> (head, how members come about)
-    "t-anchor": ("t", "anchor"),
-    "t-dropout": ("t", "dropout"),
-    "quantile-anchor": ("quantile", "anchor"),
-    "quantile-dropout": ("quantile", "dropout"),
-    "t-ensemble": ("t", "ensemble"),
-    "gaussian-anchor": ("gaussian", "anchor"),
-    "distilled": ("distilled", "distilled"),  # never fitted: `evband collapse` makes it of a fitted model
-}
+    f"{name}-{kind}": (name, kind) for name, head in HEADS.items() for kind in head.kinds
+} | {name: (name, name) for name, head in HEADS.items() if not head.kinds}  # never fitted: `evband collapse` makes it
+
 _TYPES: dict[str, tuple[tuple[type, ...], str]] = {
     "int": ((int,), "a whole number"),
     "bool": ((bool,), "true or false"),
@@ -171,7 +168,7 @@ class Settings:
         return self.dropout if self.kind == "dropout" else 0.0
 
     def architecture(self, inputs: int, road: int) -> Architecture:
-        levels = PUBLISHED_LEVELS if self.as_published else QUANTILE_LEVELS
+        levels = PUBLISHED_LEVELS if self.as_published else LEVELS
         road = road if self.road_load else 0
         return Architecture(inputs, road, self.layers, self.hidden, self.head, self.nu_min, self.nu, levels)
 

@@ -1,14 +1,19 @@
 """Heads against SciPy and scikit-learn."""
 
+import math
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 import torch
 from scipy import stats
 from sklearn.metrics import mean_pinball_loss
 
+from evband.network.apply import apply_head, degrees_of_freedom, negative_log_likelihood
 from evband.network.architecture import Architecture
-from evband.network.heads import Output, apply_head, degrees_of_freedom, negative_log_likelihood
-from evband.network.inference import as_members
+from evband.network.heads import HEADS, Head, Output
+from tiny_car import TINY, drives
 
 
 @pytest.fixture
@@ -82,8 +87,39 @@ def test_a_distilled_network_is_two_members_around_its_mean(rng):
     torch.testing.assert_close(out.mu.mean(0), mean, rtol=1e-4, atol=1e-5)
     torch.testing.assert_close(out.mu.std(0, unbiased=False), raw[0, ..., 2].abs(), rtol=1e-4, atol=1e-5)
     assert out.nu.tolist() == [5.0, 5.0]
-    two = as_members(arch, {name: value.numpy() for name, value in weights.items()})
-    members = {name: torch.from_numpy(value) for name, value in two.items()} | {"nu_raw": torch.zeros(2)}
+    two = arch.distribution.as_members({name: value.numpy() for name, value in weights.items()})
+    members = {name: torch.from_numpy(value) for name, value in two.items()}
     pair = apply_head(Architecture(2, 3, hidden=8, nu=5.0), members, h.expand(2, -1, -1, -1), r)
     torch.testing.assert_close(pair.mu, out.mu, rtol=1e-4, atol=1e-5)
     torch.testing.assert_close(pair.scale, out.scale, rtol=1e-4, atol=1e-5)
+
+
+def test_heads_need_neither_torch_nor_numpy():
+    code = "import evband.network.heads, sys; print([m for m in ('torch', 'numpy') if m in sys.modules])"
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert shown.stdout.strip() == "[]"
+
+
+class ByCrps(Head):
+    """A head as a reader of CONTRIBUTING.md would add it: a Gaussian that is fitted by its CRPS."""
+
+    name = "crps"
+    label = "a Gaussian"
+
+    def loss(self, out, y, levels):
+        z = (y - out.mu) / out.scale
+        normal = torch.distributions.Normal(0.0, 1.0)
+        return out.scale * (z * (2 * normal.cdf(z) - 1) + 2 * normal.log_prob(z).exp() - math.pi**-0.5)
+
+
+def test_a_new_head_is_one_class_and_one_line(monkeypatch):
+    from evband import settings
+    from evband.model import PowerModel
+
+    monkeypatch.setitem(HEADS, "crps", ByCrps())
+    monkeypatch.setitem(settings.METHODS, "crps-anchor", ("crps", "anchor"))
+    monkeypatch.setitem(vars(settings.ABOUT["method"]), "choices", ("crps-anchor",))
+    model = PowerModel("crps-anchor", **{**TINY, "members": 2, "epochs": 1}).fit(drives(2, seconds=120))
+    band = model.stream().tick(speed_kmh=50.0, acceleration_ms2=0.1)
+    assert band.lower_kw < band.mean_kw < band.upper_kw
+    assert np.isfinite(model.predict(drives(1, seconds=120)).interval(0.9)).all()

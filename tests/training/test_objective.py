@@ -7,9 +7,10 @@ import pytest
 import torch
 from scipy import stats
 
+from evband.network.apply import negative_log_likelihood
 from evband.network.architecture import Architecture
 from evband.network.forward import forward
-from evband.network.heads import Output, negative_log_likelihood
+from evband.network.heads import Output
 from evband.settings import Settings
 from evband.training.loop import Trainer
 from evband.training.objective import Batch, nll_apart_from_trip, objective

@@ -10,8 +10,9 @@ from scipy.special import ndtri
 
 from evband.bands.mixtures import Array, Mixture
 from evband.errors import SettingsError
+from evband.network import heads
 
-LEVELS: Array = np.arange(1, 20) / 20  # 0.05 .. 0.95
+LEVELS: Array = np.array(heads.quantile.LEVELS)
 
 
 class QuantileSet(Mixture):

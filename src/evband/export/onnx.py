@@ -21,7 +21,8 @@ from evband.export.onnx_bands import mixture_head, quantile_head, unit_of
 from evband.export.onnx_features import channel_inputs, feature_columns
 from evband.features import HELD
 from evband.files import whole_file
-from evband.network.architecture import QUANTILE_LEVELS
+from evband.network.heads import HEADS
+from evband.network.heads.quantile import LEVELS
 from evband.network.tick.engine import degrees_of_freedom
 from evband.network.tick.from_model import network_settings, speaking_params
 from evband.network.tick.packing import Params, Sizes
@@ -44,7 +45,7 @@ def ensemble_graph(
     y_std: float = 1.0,
     nu_min: float = 3.0,
     nu: float | None = None,  # fixed degrees of freedom; None = learned
-    levels: ArrayLike = QUANTILE_LEVELS,
+    levels: ArrayLike = LEVELS,
     stretch: float = 1.0,
     standing: tuple[int, float, float] | None = None,  # column of the speed, value under which it stands, stretch
     ends: bool = True,  # whether the band's ends are computed, at a level that is an input
@@ -106,13 +107,13 @@ def _network(
     facts: dict[str, Any] = {"head": head, "stretch": stretch, "y_mean": y_mean, "y_std": y_std}
     if standing:
         facts["standing"] = {"input": standing[0], "under": standing[1], "stretch": standing[2]}
-    if head == "quantile":
+    if not HEADS[head].scaled:
         outputs = quantile_head(graph, raw, path, np.asarray(levels, np.float64), target, ends)
         facts["levels"] = np.asarray(levels, np.float64).tolist()
     else:
         degrees = degrees_of_freedom(params, head, nu_min, nu, sizes.members)
         outputs = mixture_head(graph, raw, path, degrees, target, ends)
-        facts["nu"] = degrees.tolist() if head == "t" else None
+        facts["nu"] = degrees.tolist() if np.isfinite(degrees).all() else None
     return outputs | {"h_next": h_next, "c_next": c_next}, facts
 
 

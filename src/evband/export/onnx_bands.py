@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 from evband.export.graph import Graph, Value
-from evband.network.architecture import SCALE_FLOOR
+from evband.network.heads import SCALE_FLOOR
 from evband.network.tick.mixture import CELLS, WIDTH, Z95, tail_cubics
 
 STEPS = 60  # of Newton at most; four or five are usual

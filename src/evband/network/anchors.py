@@ -47,7 +47,7 @@ def make_prior(
     spread = torch.full((arch.size,), float(variance))
     if kind == "fan_in":
         for name, where in arch.slices.items():
-            bias = name.startswith("bias") or name in ("head_b", "nu_raw")
+            bias = name.startswith("bias") or name in ("head_b", *arch.distribution.extra)
             spread[where] = BIAS_VARIANCE if bias else 1.0 / max(1, arch.shapes[name][-1])
             if name.startswith("bias"):
                 center[where][arch.hidden : 2 * arch.hidden] = 1.0  # forget gate

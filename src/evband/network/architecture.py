@@ -12,17 +12,15 @@ from itertools import accumulate
 from math import prod
 from typing import TYPE_CHECKING, Any, overload
 
+from evband.network.heads import HEADS, Head
+from evband.network.heads.quantile import LEVELS
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
     from torch import Tensor
 
     from evband.network.lstm import LayerWeights
-
-QUANTILE_LEVELS = tuple(round(0.05 * k, 2) for k in range(1, 20))
-PUBLISHED_LEVELS = (0.1, 0.5, 0.9)  # the paper's three, an 80 % band
-SCALE_FLOOR = 1e-4  # of a scale, in standardised units
-HEADS = ("t", "gaussian", "quantile", "distilled")
 
 
 @dataclass(frozen=True)
@@ -36,7 +34,7 @@ class Architecture:
     head: str = "t"
     nu_min: float = 3.0
     nu: float | None = None  # fixed degrees of freedom; None = learned
-    levels: tuple[float, ...] = QUANTILE_LEVELS
+    levels: tuple[float, ...] = LEVELS
 
     def __post_init__(self) -> None:
         if self.head not in HEADS:
@@ -47,18 +45,22 @@ class Architecture:
             raise ValueError(f"hidden is {self.hidden}; choose 8 to 128")
         if self.nu_min <= 2 or (self.nu is not None and self.nu <= 2):
             raise ValueError("degrees of freedom at or under 2 have no variance; choose nu_min and nu above 2")
+        if self.distribution.fixed_nu and self.nu is None:
+            raise ValueError(f"a {self.head} network has the degrees of freedom that it was given; set nu")
 
-        if self.head == "distilled" and self.nu is None:
-            raise ValueError("a distilled network has the degrees of freedom that it was given; set nu")
+    @property
+    def distribution(self) -> Head:
+        """The object of its head."""
+        return HEADS[self.head]
 
     @property
     def outputs(self) -> int:
-        return {"quantile": len(self.levels), "distilled": 3}.get(self.head, 2)
+        return self.distribution.outputs(self.levels)
 
     @property
     def components(self) -> int:
-        """Components that one network adds to the mixture: a distilled one speaks for two, at mean -+ epistemic."""
-        return 2 if self.head == "distilled" else 1
+        """That one network adds to the mixture."""
+        return self.distribution.components
 
     @cached_property
     def shapes(self) -> dict[str, tuple[int, ...]]:
@@ -70,8 +72,7 @@ class Architecture:
             shapes[f"bias.{k}"] = (4 * self.hidden,)
         shapes["head_w"] = (self.outputs, self.hidden)
         shapes["head_b"] = (self.outputs,)
-        if self.head == "t":
-            shapes["nu_raw"] = ()
+        shapes |= dict.fromkeys(self.distribution.extra, ())
         if self.road:
             shapes["road_w"] = (self.road,)
         return shapes

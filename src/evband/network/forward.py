@@ -9,9 +9,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from evband.network.apply import apply_head
 from evband.network.architecture import Architecture
-from evband.network.heads import Output, apply_head
-from evband.network.inference import Answer, degrees_of_freedom
+from evband.network.heads import Output
+from evband.network.inference import degrees_of_freedom
 from evband.network.lstm import Masks, State, ensemble_lstm
 
 
@@ -40,12 +41,12 @@ class DeviceNetwork:
     @torch.no_grad()
     def __call__(
         self, x: NDArray[np.float32], r: NDArray[np.float32], state: State | None, masks: Masks | None
-    ) -> tuple[Answer, State]:
+    ) -> tuple[Output, State]:
         held = None if masks is None else masks.map(self._tensor)
         state = None if state is None else State(state.h.contiguous(), state.c.contiguous())
         out, state = forward(self.arch, self.theta, self._tensor(x)[None], self._tensor(r)[None], state, held)
         scale, quantiles = (None if a is None else a.cpu().numpy() for a in (out.scale, out.quantiles))
-        return Answer(out.mu.cpu().numpy(), scale, quantiles), state
+        return Output(out.mu.cpu().numpy(), scale, None, quantiles), state
 
     def degrees_of_freedom(self) -> NDArray[np.float64] | None:
         return degrees_of_freedom(self.arch, self.arch.unpack(self.theta.cpu().numpy()))

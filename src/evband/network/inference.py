@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evband.network.architecture import SCALE_FLOOR, Architecture
+from evband.network.architecture import Architecture
+from evband.network.heads import Output
 from evband.network.lstm import Masks, State
 
 Floats = NDArray[np.float32]
@@ -19,12 +20,37 @@ Weights = dict[str, Floats]  # [members, ...] each
 
 
 @dataclass(frozen=True)
-class Answer:
-    """Location and scale of each row (t, Gaussian), or its quantiles, in standardised units."""
+class Arrays:
+    """`heads.base.Numbers` of arrays."""
 
-    mu: Floats  # [members, time, batch]; of a distilled network [2 members, ...]
-    scale: Floats | None  # as mu
-    quantiles: Floats | None  # [members, time, batch, levels], unsorted
+    raw: Floats  # [members, outputs, rows]
+    path: Floats  # [members, 1, rows]
+    shape: tuple[int, int]  # time, batch: how many rows
+
+    @property
+    def road(self) -> Floats:
+        return self._steps(self.path[:, 0])
+
+    def output(self, k: int) -> Floats:
+        return self._steps(self.raw[:, k])
+
+    def with_road(self) -> Floats:
+        return (self.raw + self.path).transpose(0, 2, 1).reshape(len(self.raw), *self.shape, -1)
+
+    def _steps(self, rows: Floats) -> Floats:
+        return rows.reshape(len(rows), *self.shape)
+
+    @staticmethod
+    def softplus(x: NDArray[Any]) -> NDArray[Any]:
+        return softplus(x)
+
+    @staticmethod
+    def full(like: NDArray[Any], value: float) -> NDArray[np.float64]:
+        return np.full(like.shape, value)
+
+    @staticmethod
+    def join(parts: list[NDArray[Any]]) -> NDArray[Any]:
+        return np.concatenate(parts)
 
 
 class Network:
@@ -40,7 +66,7 @@ class Network:
         r: Floats,  # [time, batch, road]
         state: State | None = None,
         masks: Masks | None = None,
-    ) -> tuple[Answer, State]:
+    ) -> tuple[Output, State]:
         """What members say at every step, and the state to carry on from."""
         from evband.network.kernels import cpu
 
@@ -54,7 +80,7 @@ class Network:
         if self.arch.road:
             shared = np.broadcast_to(r.reshape(1, time * batch, -1), (members, time * batch, r.shape[-1]))
             _in_threads(shared, self.weights["road_w"][:, None], road)
-        return _answer(self.arch, raw, road, (time, batch)), state
+        return self.arch.distribution.apply(Arrays(raw, road, (time, batch))), state
 
     def degrees_of_freedom(self) -> NDArray[np.float64] | None:
         """[members]; None for a head without."""
@@ -70,46 +96,17 @@ def _in_threads(a: Floats, w: Floats, out: Floats) -> None:
     cpu.in_threads(len(a), lambda m, _: _cpu_head.add_product(a[m], w[m], out[m]))
 
 
-def _answer(arch: Architecture, raw: Floats, road: Floats, shape: tuple[int, int]) -> Answer:
-    """From raw outputs [members, outputs, rows] and the road-load path [members, 1, rows]."""
-
-    def steps(rows: Floats) -> Floats:
-        return rows.reshape(len(rows), *shape)
-
-    if arch.head == "quantile":
-        quantiles = (raw + road).transpose(0, 2, 1).reshape(len(raw), *shape, -1)
-        return Answer(quantiles[..., len(arch.levels) // 2], None, quantiles)
-    mu, scale = raw[:, 0] + road[:, 0], softplus(raw[:, 1]) + np.float32(SCALE_FLOOR)
-    if arch.head == "distilled":
-        mu, scale = np.concatenate([mu - raw[:, 2], mu + raw[:, 2]]), np.concatenate([scale, scale])
-    return Answer(steps(mu), steps(scale), None)
-
-
 def softplus(x: NDArray[Any]) -> NDArray[Any]:
     """log(1 + exp(x)), without overflow."""
     return np.asarray(np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x))))
 
 
 def degrees_of_freedom(arch: Architecture, weights: Weights) -> NDArray[np.float64] | None:
-    """One scalar per member: ``nu_min + softplus(nu_raw)``, or the fixed value; None for a head without."""
-    members = len(weights["head_b"]) * arch.components
-    if arch.head not in ("t", "distilled"):
-        return None
-    if arch.nu is not None:
-        return np.full(members, float(arch.nu))
-    return np.asarray(arch.nu_min + softplus(weights["nu_raw"].astype(np.float64)))
-
-
-def as_members(arch: Architecture, weights: Weights) -> Weights:
-    """A distilled network as two members of the Student-t head, the same to the last digit but for rounding.
-
-    Its epistemic part is linear in the hidden state, so ``mean -+ epistemic`` are two linear heads on the same LSTM;
-    whatever runs a Student-t ensemble (ticks, ONNX) can then run it.
-    """
-    if arch.head != "distilled":
-        return weights
-    pair = {name: np.concatenate([value, value]) for name, value in weights.items()}
-    for name in ("head_w", "head_b"):
-        location, scale, epistemic = np.moveaxis(weights[name], 1, 0)
-        pair[name] = np.concatenate([np.stack([location + side * epistemic, scale], 1) for side in (-1, 1)])
-    return pair
+    """One number per component, in float64; None for a head without."""
+    wide = {
+        name: value.astype(np.float64)
+        for name, value in weights.items()
+        if name in (*arch.distribution.extra, "head_b")
+    }
+    nu: NDArray[np.float64] | None = arch.distribution.degrees_of_freedom(wide, arch.nu_min, arch.nu, Arrays)
+    return nu

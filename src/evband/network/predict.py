@@ -53,8 +53,8 @@ def predict(
     network = _network(arch, theta)
     members, rows = len(theta) * arch.components, len(x)
     mu = np.empty((members, rows), np.float32)
-    scale = None if arch.head == "quantile" else np.empty((members, rows), np.float32)
-    quantiles = np.empty((members, len(arch.levels), rows), np.float32) if arch.head == "quantile" else None
+    scale = np.empty((members, rows), np.float32) if arch.distribution.scaled else None
+    quantiles = None if arch.distribution.scaled else np.empty((members, len(arch.levels), rows), np.float32)
     begin = np.flatnonzero(start)
     length = np.diff(np.append(begin, rows))
     crossed = 0

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from evband import __version__
 from evband.card import card
+from evband.network.heads import HEADS
 from evband.report.words import count, minus
 from evband.settings import METHODS
 
@@ -18,7 +19,6 @@ MEMBERS = {
     "dropout": "passes of one network with units dropped",
     "distilled": "taught to speak for an ensemble",
 }
-HEADS = {"t": "a Student-t", "gaussian": "a Gaussian", "quantile": "quantiles", "distilled": "a Student-t"}
 
 
 def model_card(model: PowerModel) -> list[tuple[str, str]]:
@@ -33,7 +33,7 @@ def model_card(model: PowerModel) -> list[tuple[str, str]]:
         kept = ", each member as it was when it did best on trips left out"
     lines = [
         ("Method", f"{facts['method']}: {facts['members']} members, {MEMBERS[kind]}"),
-        ("Each member", f"LSTM of {settings.layers} × {settings.hidden}, giving {HEADS[head]} at every step"),
+        ("Each member", f"LSTM of {settings.layers} × {settings.hidden}, giving {HEADS[head].label} at every step"),
         ("Inputs", ", ".join(facts["inputs"])),
         ("Grid", f"a row every {1 / facts['grid_hz']:g} s, the mean over that time"),
         ("Trained on", f"{trained['trips']} trips, {trained['hours']:.1f} h, {count(trained['rows'])} rows"),

@@ -7,9 +7,10 @@ from typing import Any, Self
 import numpy as np
 from sklearn.ensemble import HistGradientBoostingRegressor
 
+from evband.network import heads
 from evband.rivals.rows import inner_folds
 
-LEVELS = np.arange(1, 20) / 20  # 0.05 .. 0.95
+LEVELS = np.array(heads.quantile.LEVELS)
 MOST_TREES = 120
 TRIED = (  # leaves, smallest leaf, rate
     {"max_leaf_nodes": 31, "min_samples_leaf": 20, "learning_rate": 0.1},

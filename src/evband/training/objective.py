@@ -19,9 +19,10 @@ import torch
 from torch import Tensor
 
 from evband.network.anchors import penalty
+from evband.network.apply import negative_log_likelihood
 from evband.network.architecture import Architecture
 from evband.network.forward import forward
-from evband.network.heads import Output, negative_log_likelihood
+from evband.network.heads import Output
 from evband.network.lstm import Masks
 
 

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from evband.bands.from_network import distribution
 from evband.bands.quantile_sets import QuantileSet
 from evband.errors import TripsError
+from evband.network.heads import HEADS
 from evband.network.predict import predict
 from evband.network.streams import DROPOUT, stream
 from evband.settings import Settings
@@ -70,7 +71,7 @@ def tune(
 def _members(job: Job, settings: Settings, device: str, progress: Watch) -> list[dict[str, Any]]:
     """CRPS of each candidate: every beta at the first trip effect and temperature, then the others with the best so far."""
     searched = dict(SEARCHED)
-    if settings.head == "quantile":  # has no scale to weight by, nor to keep apart from the location
+    if not HEADS[settings.head].scaled:  # has no scale to weight by, nor to keep apart from the location
         searched |= {"beta": (settings.beta,), "trip_effect": (settings.trip_effect,)}
     if settings.kind == "ensemble":  # has no anchors to weigh
         searched["temperature"] = (0.0,)

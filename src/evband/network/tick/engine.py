@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evband.errors import SettingsError
-from evband.network.architecture import QUANTILE_LEVELS
-from evband.network.inference import softplus
+from evband.network.heads import HEADS
+from evband.network.heads.quantile import LEVELS
+from evband.network.inference import Arrays
 from evband.network.kernels import pack
 from evband.network.kernels.jit import compiled
 from evband.network.kernels.vector import LANES
@@ -142,23 +143,24 @@ class Engine:
         y_std: float = 1.0,
         nu_min: float = 3.0,
         nu: float | None = None,  # fixed degrees of freedom; None = learned
-        levels: ArrayLike = QUANTILE_LEVELS,
+        levels: ArrayLike = LEVELS,
         stretch: float = 1.0,
         standing: tuple[int, float, float] | None = None,  # column of the speed, value under which it stands, stretch
         level: float = 0.9,
         vehicles: int = 1,
         precision: Precision = "float32",
     ) -> None:
-        if head not in ("t", "gaussian", "quantile"):
-            raise SettingsError(f"The head {head!r} is not one of t, gaussian, quantile.")
+        known = [name for name, kind in HEADS.items() if kind.runs_as == name]
+        if head not in known:
+            raise SettingsError(f"The head {head!r} is not one of {', '.join(known)}.")
         if precision not in ("float32", "reduced"):
             raise SettingsError(f"The precision {precision!r} is not one of float32, reduced.")
         if vehicles < 1:
             raise SettingsError(f"An engine needs at least one vehicle, not {vehicles}.")
         self.sizes = sizes = Sizes.of(params)
         self.vehicles = vehicles
-        self._levels = np.asarray(levels, np.float64) if head == "quantile" else np.empty(0)
-        if sizes.outputs != (len(self._levels) if head == "quantile" else 2):
+        self._levels = np.empty(0) if HEADS[head].scaled else np.asarray(levels, np.float64)
+        if sizes.outputs != HEADS[head].outputs(tuple(self._levels)):
             raise SettingsError(
                 f"A {head} head does not have {sizes.outputs} outputs; give the model's own head and levels."
             )
@@ -282,12 +284,10 @@ class Engine:
 
 
 def degrees_of_freedom(params: Params, head: str, nu_min: float, nu: float | None, members: int) -> NDArray[np.float64]:
-    """[members]: nu_min + softplus(nu_raw), or the fixed value; infinite for a Gaussian."""
-    if head != "t":
-        return np.full(members, np.inf)
-    if nu is not None:
-        return np.full(members, float(nu))
-    return np.asarray(nu_min + softplus(np.asarray(params["nu_raw"], np.float64).reshape(members)))
+    """[members]: as the head has it; infinite for one without, as a Gaussian."""
+    weights = {name: np.asarray(params[name], np.float64).reshape(members) for name in HEADS[head].extra}
+    found = HEADS[head].degrees_of_freedom(weights, nu_min, nu, Arrays)
+    return np.full(members, np.inf) if found is None else np.asarray(found)
 
 
 def _network(params: Params, sizes: Sizes, reduced: bool) -> Network:

@@ -25,7 +25,7 @@ def network_settings(model: PowerModel) -> dict[str, Any]:
     arch, features = model.architecture_, model.feature_map_
     standstill = features.standstill
     return {
-        "head": "t" if arch.head == "distilled" else arch.head,  # params_ gives its two members
+        "head": arch.distribution.runs_as,
         "y_mean": features.y_mean,
         "y_std": features.y_std,
         "nu_min": arch.nu_min,

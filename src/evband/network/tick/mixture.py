@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri, stdtr, stdtrit
 
-from evband.network.architecture import SCALE_FLOOR
+from evband.network.heads import SCALE_FLOOR
 from evband.network.kernels.jit import compiled
 from evband.network.student import standard_logpdf
 
