@@ -8,7 +8,7 @@ from evband.errors import TripsError
 from evband.model import PowerModel
 from evband.preparing import prepare
 from evband.settings import resolve
-from evband.training.tuning import RATES, SEARCHED, of_many, tune
+from evband.training.tuning import RATES, SEARCHED, best_of, chosen_in, of_many, tune
 from evband.trips import Trips
 from tiny_car import TINY, drive, drives
 
@@ -28,13 +28,12 @@ def test_every_candidate_is_tried_and_the_best_is_taken():
     for name, values in SEARCHED.items():  # one after the other, each with the best so far
         for value in values if name == "beta" else values[1:]:
             row = tried.pop(0)
-            assert {k: v for k, v in row.items() if k != "score"} == at | {name: value}
-        best = min(choice.tried[: len(choice.tried) - len(tried)], key=lambda row: row["score"])
-        at = {k: v for k, v in best.items() if k != "score"}
+            assert chosen_in(row) == at | {name: value}
+        at = chosen_in(best_of(choice.tried[: len(choice.tried) - len(tried)]))
     assert not tried
     for name, value in at.items():
         assert getattr(choice.settings, name) == value
-    assert "7 candidates" in said[-1]
+    assert "8 candidates" in said[-1]
 
 
 def test_each_trip_is_scored_by_the_members_that_left_it_out():
@@ -48,6 +47,18 @@ def test_each_trip_is_scored_by_the_members_that_left_it_out():
     bands = model.out_of_bag(trips.on_grid(settings.hz), prepare(trips, model.settings_)[1])
     crps = bands.crps(bands.power_kw).mean() / model.feature_map_.y_std
     assert first["score"] == pytest.approx(crps, rel=1e-4)
+    error = bands.mean - bands.power_kw
+    means = [error[(bands.trip_id == t) & np.isfinite(error)].mean() for t in np.unique(bands.trip_id)]
+    assert first["trips"] == pytest.approx(np.abs(means).mean() / model.feature_map_.y_std, rel=1e-3)
+
+
+def test_trips_decide_among_candidates_that_are_as_good_on_seconds():
+    tried = [
+        {"beta": 0.5, "score": 1.0, "trips": 0.30},
+        {"beta": 0.0, "score": 1.004, "trips": 0.20},
+        {"beta": 1.0, "score": 1.02, "trips": 0.10},
+    ]
+    assert chosen_in(best_of(tried)) == {"beta": 0.0}
 
 
 def test_the_crps_of_many_members_follows_from_one_and_four():

@@ -21,7 +21,7 @@ def fit_summary(model: PowerModel) -> list[str]:
         f"trained on {told['trips']} trips, {told['rows']} rows, {told['hours']:.1f} h, for {told['epochs_run']} epochs{best}",
     ]
     if told["tuning"]:
-        chosen = ", ".join(f"{name} {getattr(s, name)}" for name in told["tuning"][0] if name != "score")
+        chosen = ", ".join(f"{name} {getattr(s, name)}" for name in told["tuning"][0] if name not in ("score", "trips"))
         lines.append(f"tuned over {len(told['tuning'])} candidates: {chosen}")
     nu, floored = degrees_of_freedom(model), on_the_floor(model)
     if nu is not None:
