@@ -161,6 +161,7 @@ def card(model: PowerModel) -> dict[str, Any]:
             "stretch": model.calibration_.moving,
             "standing_stretch": model.calibration_.standing,
             "calibration": model.calibration_.describe(),
+            "energy": _energy(model),
             "settings": s.to_dict(),
             "car": {
                 t.name: {"unit": t.unit, "mean": t.mean, "spread": t.spread, "members": t.members.tolist()}
@@ -174,3 +175,20 @@ def card(model: PowerModel) -> dict[str, Any]:
 def _in_kw(log_score: Any, y_std: float) -> float | None:
     """From standardised units to 1/kW."""
     return None if log_score is None else float(log_score) + float(np.log(y_std))
+
+
+def _energy(model: PowerModel) -> dict[str, Any] | None:
+    """What bands of trip energy rest on and assume; None for a model without them."""
+    if model.energy_ is None:
+        return None
+    from evband.energy import model_contradictions
+
+    errors = model.errors_
+    return {
+        "trips": errors.trips,
+        "linear_path_weight": errors.mean.weight,
+        "degrees_of_freedom": errors.dof,
+        "assumed": "the next trip is drawn like the calibration trips; a season that none of them had is not in the band",
+        "planned": (model.energy_.get("planned") or {}).get("trips"),
+        "contradictions": model_contradictions(model),
+    }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from evband import __version__
 from evband.card import card
@@ -39,6 +39,7 @@ def model_card(model: PowerModel) -> list[tuple[str, str]]:
         ("Trained on", f"{trained['trips']} trips, {trained['hours']:.1f} h, {count(trained['rows'])} rows"),
         ("Training", f"{facts['epochs_run']} epochs{kept}; seed {settings.seed}"),
         ("Calibration", facts["calibration"]),
+        *_energy(facts["energy"]),
         ("Road load", _road(facts["road_load_terms"])),
     ]
     if facts["nu"]:
@@ -50,6 +51,15 @@ def model_card(model: PowerModel) -> list[tuple[str, str]]:
         figures = minus(f"{term['mean']:.3g}") + f" ± {term['spread']:.2g} {term['unit']}"
         lines.append((name[:1].upper() + name[1:], f"{figures}, read off the road-load path, ± over members"))
     return [*lines, ("Made with", f"evband {__version__}")]
+
+
+def _energy(facts: dict[str, Any] | None) -> list[tuple[str, str]]:
+    if facts is None:
+        return [("Energy", "no bands of trip energy: too few trips could be left out in turn")]
+    weight = facts["linear_path_weight"]
+    mixed = f"{weight:.0%} linear path, " if weight else ""
+    lines = [("Energy", f"{mixed}errors of {facts['trips']} trips; assumes that {facts['assumed']}")]
+    return lines + [("Contradicts physics", problem) for problem in facts["contradictions"]]
 
 
 def _road(terms: int) -> str:
