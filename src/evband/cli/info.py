@@ -58,6 +58,11 @@ def _lines(told: dict[str, Any]) -> list[tuple[str, str]]:
         floor = f"; {told['nu_on_floor']} on the floor" if told["nu_on_floor"] else ""
         lines.append(("degrees of freedom", f"{nu['mean']:.2f} ({nu['low']:.2f} to {nu['high']:.2f}{floor})"))
     lines.append(("calibration", str(told["calibration"])))
+    if told["energy"]:
+        energy = told["energy"]
+        lines.append(("energy", f"errors of {energy['trips']} trips, linear path {energy['linear_path_weight']:.0%}"))
+        lines.append(("energy assumes", energy["assumed"]))
+        lines += [("contradicts physics", problem) for problem in energy["contradictions"]]
     for name, term in told["car"].items():
         lines.append((name, f"{term['mean']:.4g} +- {term['spread']:.3g} {term['unit']}"))
     if not told["road_load_terms"]:
