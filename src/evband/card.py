@@ -178,17 +178,15 @@ def _in_kw(log_score: Any, y_std: float) -> float | None:
 
 
 def _energy(model: PowerModel) -> dict[str, Any] | None:
-    """What bands of trip energy rest on and assume; None for a model without them."""
-    if model.energy_ is None:
+    """What bands of trip energy rest on and assume, read off the model file's own words: `info` must not wait for more."""
+    saved = model.energy_
+    if saved is None:
         return None
-    from evband.energy import model_contradictions
-
-    errors = model.errors_
+    problems = saved.get("contradictions") or []
     return {
-        "trips": errors.trips,
-        "linear_path_weight": errors.mean.weight,
-        "degrees_of_freedom": errors.dof,
+        "trips": int(saved.get("trips", 0)),
+        "linear_path_weight": float(dict(saved.get("mean") or {}).get("weight", 0.0)),
         "assumed": "the next trip is drawn like the calibration trips; a season that none of them had is not in the band",
-        "planned": (model.energy_.get("planned") or {}).get("trips"),
-        "contradictions": model_contradictions(model),
+        "plans": int(dict(saved.get("planned") or {}).get("trips", 0)),
+        "contradictions": [str(problem)[:300] for problem in problems][:10],
     }
