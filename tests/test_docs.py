@@ -27,7 +27,7 @@ def test_every_mark_has_a_table():
     assert {"comparison", "every_model", "table1", "table2", "table3", "literal", "priors"} <= names
 
 
-@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "docs/reproduction.md"])
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "docs/notes/reproduction.md"])
 def test_links_lead_somewhere(page):
     path = ROOT / page
     for target in re.findall(r"\]\(([^)#]+)", path.read_text()):

@@ -104,7 +104,7 @@ def test_every_setting_is_described():
 
 def test_the_page_of_settings_is_what_they_are():
     """`python tools/write_settings.py` writes it."""
-    text = (Path(__file__).parents[1] / "docs" / "settings.md").read_text()
+    text = (Path(__file__).parents[1] / "docs" / "reference" / "settings.md").read_text()
     assert text.splitlines()[-len(described()) :] == described()
     assert max(map(len, text.splitlines())) < 120
 

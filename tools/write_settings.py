@@ -1,4 +1,4 @@
-"""Write the list of settings in docs/settings.md from their definition: `python tools/write_settings.py`."""
+"""Write the list of settings in docs/reference/settings.md from their definition: `python tools/write_settings.py`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 from evband.settings import described
 
-PAGE = Path(__file__).parents[1] / "docs" / "settings.md"
+PAGE = Path(__file__).parents[1] / "docs" / "reference" / "settings.md"
 BEGIN = "<!-- from evband.settings, by tools/write_settings.py -->"
 
 

@@ -1,4 +1,4 @@
-"""The figure of docs/energy.md: coverage of 90 % energy bands over stretch length, on made-up errors whose truth is known.
+"""The figure of docs/explanation/energy.md: coverage of 90 % energy bands over stretch length, on made-up errors whose truth is known.
 
     python -m benchmarks.simulated.energy_figure --out docs/energy_coverage.png
 

@@ -35,7 +35,7 @@ WARMUP_S = 30.0  # after a reset the state is still filling: predicted, flagged 
 class PowerModel(Estimator):
     """An ensemble that tells battery power from motion, and how sure it is.
 
-    Every argument left at None takes the preset's value; docs/settings.md says what each is and when to touch it
+    Every argument left at None takes the preset's value; docs/reference/settings.md says what each is and when to touch it
     (`evband.settings.Settings` defines them). After `fit`:
 
     - ``settings_``: the resolved settings; ``feature_map_``: inputs and scalers; ``theta_ [networks, parameters]``;

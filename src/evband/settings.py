@@ -1,7 +1,7 @@
 """Settings of a model, each written once: type, default of both presets, unit, range, and when to touch it.
 
 From `Settings` come PowerModel's arguments, `get_params`, the choices and help of `evband fit`, the check of its TOML
-file, what a .evband file keeps, and the table in docs/settings.md.
+file, what a .evband file keeps, and the table in docs/reference/settings.md.
 """
 
 from __future__ import annotations
@@ -269,7 +269,7 @@ def completed(saved: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def described() -> list[str]:
-    """The list in docs/settings.md, as Markdown lines."""
+    """The list in docs/reference/settings.md, as Markdown lines."""
     lines = []
     for name, about in ABOUT.items():
         ours = RUN[name][0] if name in RUN else getattr(PRESETS["default"], name)

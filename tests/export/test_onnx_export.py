@@ -166,7 +166,7 @@ def with_edges(trips: evband.Trips) -> evband.Trips:
 
 
 def driven(model: evband.PowerModel, trip: evband.Trip, level: float) -> dict[str, np.ndarray]:
-    """A whole drive, tick by tick, as a client without Python would feed it (docs/onnx.md)."""
+    """A whole drive, tick by tick, as a client without Python would feed it (docs/guides/onnx.md)."""
     session = Session(model_graph(model), 1)
     names = [i.name for i in session.session.get_inputs() if i.name not in ("h", "c", "level")]
     table = trip.table

@@ -1,4 +1,4 @@
-"""docs/logs.md tells of the formats there are, and its map is one."""
+"""docs/guides/logs.md tells of the formats there are, and its map is one."""
 
 import re
 import tomllib
@@ -7,7 +7,7 @@ from pathlib import Path
 from evband.logs.formats import FORMATS
 from evband.logs.formats.mapped import parse_map
 
-PAGE = (Path(__file__).parents[2] / "docs" / "logs.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "guides" / "logs.md").read_text(encoding="utf-8")
 
 
 def test_every_format_is_on_the_page():

@@ -23,5 +23,5 @@ def export(
     export_onnx(output, model_graph(fitted))
     channels = ", ".join(fitted.feature_map_.channels)
     print(
-        f"{output}: {fitted.settings_.members} members on {channels}, one tick per run; docs/onnx.md lists the inputs"
+        f"{output}: {fitted.settings_.members} members on {channels}, one tick per run; docs/guides/onnx.md lists the inputs"
     )

@@ -1,4 +1,4 @@
-"""One ONNX graph of a fitted model, one tick per run: for cars and servers without Python (docs/onnx.md).
+"""One ONNX graph of a fitted model, one tick per run: for cars and servers without Python (docs/guides/onnx.md).
 
 Inputs: each channel in its own unit, ``[vehicles]``, NaN where unknown; ``level [1]`` of the band; ``h`` and ``c``
 [layers, members, vehicles, hidden], zeros at the start of a drive. Outputs: ``mean_kw``, ``lower_kw``, ``upper_kw``,

@@ -1,6 +1,6 @@
 """The border of logs: every file passes here, and what is too large, too wide or too strange does not get further.
 
-Sizes are bounded before anything is unpacked or parsed (docs/limits.md states what that bounds in memory and time); whatever
+Sizes are bounded before anything is unpacked or parsed (docs/reference/limits.md states what that bounds in memory and time); whatever
 a parser makes of damaged bytes, a panic of compiled code included, comes out as a LogError; and the series of a drive leave
 with times that increase, values that are finite, and nothing else.
 """
