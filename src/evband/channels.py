@@ -70,6 +70,9 @@ STANDING_KMH = 1.0  # slower is a standstill
 EDGES = ("speed_start_kmh", "speed_end_kmh")
 """Columns that only the grid has: the speeds at a bin's two edges, as far as they are known at its end."""
 
+AGE = "age_s"
+"""A column of a grid that bridges silences: seconds since the last speed reading, 0 in a bin that has one."""
+
 FEATURE_SETS: dict[str, tuple[str, ...]] = {
     # The paper's five dynamometer sets: DY_DriveRef, DY_Parasitic, DY_Roadld, DY_flt_force, Speed, Acceleration.
     "S1": ("drive_ref_kmh", "parasitic_n", "force_n", "speed_kmh", "acceleration_ms2"),

@@ -87,6 +87,7 @@ class PowerModel(Estimator):
         device = jobs.resolve_device(self.device)
         if isinstance(trips, Trips) and not isinstance(self.prior, PowerModel):
             trips.check_fine_enough()
+        settings = self._bridged(trips, settings)
         trips = self._on_grid(trips, settings)
         features = self._prior_features(trips, settings)
         if self.tune and features is not None:
@@ -112,8 +113,8 @@ class PowerModel(Estimator):
         self.settings_, self.theta_ = settings, theta
         self.summary_ = summary | {
             "trips": len(trips),
-            "rows": len(job.data.y),
-            "hours": len(job.data.y) / settings.hz / 3600,
+            "rows": sum(map(len, trips)),
+            "hours": sum(map(len, trips)) / settings.hz / 3600,
         }
         inherited: list[str] = self.prior.fingerprints_ if isinstance(self.prior, PowerModel) else []
         self.fingerprints_: list[str] = sorted({*trips.traces, *inherited})
@@ -207,6 +208,19 @@ class PowerModel(Estimator):
         if isinstance(self.prior, PowerModel):
             del chosen["prior"]
         return presets.resolve(self.preset, **chosen)
+
+    def _bridged(self, trips: Any, settings: Settings) -> Settings:
+        """The settings with the silence to bridge, where there is one to choose: a prior model's, or what the log asks for."""
+        from evband.preparing import bridge_for
+        from evband.trips import Trips
+
+        if settings.bridge_s is not None:
+            return settings
+        if isinstance(self.prior, PowerModel):
+            chosen = self.prior.settings_.bridged_s
+        else:
+            chosen = bridge_for(trips, settings.hz, WARMUP_S) if isinstance(trips, Trips) else 0.0
+        return replace(settings, bridge_s=chosen or None)
 
     def _prior_mean(self) -> Tensor | None:
         """The weights of a trained prior."""
@@ -353,7 +367,9 @@ class PowerModel(Estimator):
 
         if isinstance(trips, Trip):
             trips = Trips([trips])
-        return (trips if isinstance(trips, Trips) else Trips.from_frame(trips)).on_grid(settings.hz)
+        return (trips if isinstance(trips, Trips) else Trips.from_frame(trips)).on_grid(
+            settings.hz, bridge_s=settings.bridged_s
+        )
 
 
 def load(path: str | Path) -> PowerModel:

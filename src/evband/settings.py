@@ -86,6 +86,12 @@ class Settings:
                          "motion to plan routes with a log that has torque")  # fmt: skip
     hz: float = _set(1.0, "rows per second of the grid", "the log's own rate, where seconds hide what matters",
                      unit="1/s", within="(0, 100]")  # fmt: skip
+    bridge_s: float | None = _set(None, "silences in speed up to this are bridged: state carried, their age an input; 0 cuts "
+                                  "at 10 s, None bridges 30 s where the training log is full of silences",
+                                  "30 where the model will serve feeds of 2 to 15 s per reading", unit="s",
+                                  within="[0, 120]", paper=0.0)  # fmt: skip
+    thinning: float = _set(0.3, "share of training windows from copies read every 2 to 15 s; takes bridge_s",
+                           "0 where every feed is as dense as the training log", within="[0, 1)")  # fmt: skip
     epochs: int = _set(60, "maximum passes over the training rows", "more where the held-out score still improves",
                        within="[1, inf)", paper=300)  # fmt: skip
     layers: int = _set(1, "LSTM layers", "to repeat the paper", within="[1, 8]", paper=4)
@@ -172,6 +178,11 @@ class Settings:
         road = road if self.road_load else 0
         return Architecture(inputs, road, self.layers, self.hidden, self.head, self.nu_min, self.nu, levels)
 
+    @property
+    def bridged_s(self) -> float:
+        """`bridge_s` where it is chosen, else 0."""
+        return self.bridge_s or 0.0
+
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
 
@@ -184,6 +195,8 @@ class Arguments(TypedDict, total=False):
     members: int | None
     features: str | None
     hz: float | None
+    bridge_s: float | None
+    thinning: float | None
     epochs: int | None
     layers: int | None
     hidden: int | None
@@ -265,7 +278,7 @@ def resolve(preset: str, **chosen: Any) -> Settings:
 
 def completed(saved: Mapping[str, Any]) -> dict[str, Any]:
     """Settings as an earlier version saved them, with what it did where it did not say so."""
-    return {"trip_effect": 0.0, "nu_pace": 1.0} | dict(saved)
+    return {"trip_effect": 0.0, "nu_pace": 1.0, "bridge_s": 0.0} | dict(saved)
 
 
 def described() -> list[str]:

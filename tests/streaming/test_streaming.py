@@ -57,14 +57,15 @@ def patchy(trip, seed=0):
 
 @pytest.mark.parametrize("hz", [1.0, 0.5, 2.0])
 @pytest.mark.parametrize("seed", [0, 1])
-def test_bins_equal_the_grid_of_the_whole_log(hz, seed):
+@pytest.mark.parametrize("bridge_s", [0.0, 15.0, 60.0])
+def test_bins_equal_the_grid_of_the_whole_log(hz, seed, bridge_s):
     trip = made_up_trip("x", 600, 5)
     table = patchy(trip, seed)
     if seed:  # the first speed comes late
         first = pl.when(pl.int_range(pl.len()) < 3).then(None).otherwise(pl.col("speed_kmh")).alias("speed_kmh")
         table = table.with_columns(first)
-    grid = Trip("x", table).on_grid(hz).table
-    bins, rows = Bins(hz), []
+    grid = Trip("x", table).on_grid(hz, bridge_s=bridge_s).table
+    bins, rows = Bins(hz, bridge_s=bridge_s), []
     for sample in table.iter_rows(named=True):
         time = sample.pop("time_s")
         rows += bins.add(time, {k: v for k, v in sample.items() if v is not None})
@@ -77,7 +78,11 @@ def test_bins_equal_the_grid_of_the_whole_log(hz, seed):
         np.testing.assert_allclose(ours, grid[name].fill_null(np.nan).to_numpy(), atol=1e-9, err_msg=name)
 
 
-def test_a_whole_log_gives_the_bands_of_predict(model):
+@pytest.mark.parametrize("bridge_s", [0.0, 30.0])
+def test_a_whole_log_gives_the_bands_of_predict(model, bridge_s):
+    if bridge_s:
+        model = small_model(bridge_s=bridge_s)
+        assert "age_s" in model.feature_map_.input_names
     table = patchy(made_up_trip("x", 600, 5))
     bands = {round(row["time_s"], 6): row for row in model.predict(Trip("x", table)).to_frame().iter_rows(named=True)}
     stream, compared = LineStream(model), 0

@@ -96,3 +96,18 @@ def test_batches_hold_every_window_once():
     held = {tuple(w) for w in batches.reshape(3, -1).T.tolist() if w[2] > 0}
     assert held == set(zip(windows.start.tolist(), windows.first.tolist(), windows.stop.tolist(), strict=True))
     assert (batches[2] > 0).sum() == len(windows)
+
+
+def test_copies_take_the_place_of_their_trips_in_a_share_of_them():
+    start = np.zeros(2000, bool)
+    start[::100] = True
+    trip, thin = np.repeat(np.tile(np.arange(10), 2), 100), np.repeat([False, True], 1000)
+    segments = find_segments(start, trip, thin)
+    rng = np.random.default_rng(0)
+    shares = []
+    for _ in range(200):
+        drawn = segments.drawn(0.3, rng)
+        assert sorted(drawn.trip.tolist()) == list(range(10)), "each trip once, itself or its copy"
+        shares.append(drawn.copy.mean())
+    assert np.mean(shares) == pytest.approx(0.3, abs=0.04)
+    assert most_windows(segments, 128, 32) == most_windows(segments_of([100] * 10), 128, 32)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from evband.channels import EDGES
+from evband.channels import AGE, EDGES
 from evband.trips.bin_columns import DUPLICATE, LATE, NEW_TRIP_S, BinColumns
 from evband.trips.bins import Bins
 
@@ -32,8 +32,8 @@ def readings(seed, count=300, step=1.0):
     return times, values
 
 
-def one_by_one(times, values, hz):
-    bins, rows = Bins(hz), []
+def one_by_one(times, values, hz, bridge_s=0.0):
+    bins, rows = Bins(hz, bridge_s=bridge_s), []
     for time, row in zip(times.tolist(), values, strict=True):
         rows += bins.add(time, {c: float(v) for c, v in zip(CHANNELS, row, strict=True) if v == v})
     return rows
@@ -43,20 +43,23 @@ def row_dicts(columns, pieces, car):
     for rows in pieces:
         for i in np.flatnonzero(rows.car == car):
             known = {c: float(v) for c, v in zip(columns.names, rows.values[i], strict=True) if v == v}
+            if columns.layout.bridged:
+                known[AGE] = 0.0 if rows.fresh[i] else float(rows.age[i])
             yield float(rows.time[i]), known, bool(rows.start[i])
 
 
 @pytest.mark.parametrize("hz", [1.0, 0.5, 2.0])
-def test_columns_equal_bins_of_each_vehicle(hz):
+@pytest.mark.parametrize("bridge_s", [0.0, 30.0])
+def test_columns_equal_bins_of_each_vehicle(hz, bridge_s):
     feeds = [readings(seed, step=0.4 + 0.3 * seed) for seed in range(4)]
     cars = np.repeat(np.arange(4), 300)
     times, values = np.concatenate([t for t, _ in feeds]), np.concatenate([v for _, v in feeds])
     order = np.argsort(times, kind="stable")
-    columns = BinColumns(hz, 4, CHANNELS)
+    columns = BinColumns(hz, 4, CHANNELS, bridge_s=bridge_s)
     pieces, fate = columns.take(cars[order], times[order], values[order].copy())
     assert (fate == 0).all()
     for car, (t, v) in enumerate(feeds):
-        expected = one_by_one(t, v, hz)
+        expected = one_by_one(t, v, hz, bridge_s)
         found = list(row_dicts(columns, pieces, car))
         assert len(found) == len(expected) > 100
         for (time, known, start), row in zip(found, expected, strict=True):

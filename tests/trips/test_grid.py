@@ -23,14 +23,32 @@ def readings(draw, least=3, most=60, longest_step=4.0):
 
 
 @settings(max_examples=60, deadline=None)
-@given(readings(), readings(), readings(longest_step=15.0), RATES, st.floats(0.05, 0.95), st.randoms())
-def test_inputs_never_change_when_later_readings_change(speed, torque, ambient, hz, share, random):
+@given(
+    readings(),
+    readings(),
+    readings(longest_step=15.0),
+    RATES,
+    st.floats(0.05, 0.95),
+    st.randoms(),
+    st.sampled_from([0.0, 30.0]),
+)
+def test_inputs_never_change_when_later_readings_change(speed, torque, ambient, hz, share, random, bridge_s):
     series = {"speed_kmh": speed, "motor_torque_nm": torque, "ambient_temp_c": ambient, "power_kw": torque}
-    grid = to_grid(series, hz)
+    grid = to_grid(series, hz, bridge_s=bridge_s)
     cut = grid["time_s"][int(share * grid.height)]
     later = {name: _changed_after(s, cut + 1e-5 / hz, random) for name, s in series.items()}
-    again = to_grid(later, hz)
-    inputs = ["time_s", "speed_kmh", "acceleration_ms2", "motor_torque_nm", "ambient_temp_c", "segment"]
+    again = to_grid(later, hz, bridge_s=bridge_s)
+    inputs = [
+        "speed_start_kmh",
+        "speed_end_kmh",
+        "age_s",
+        "time_s",
+        "speed_kmh",
+        "acceleration_ms2",
+        "motor_torque_nm",
+        "ambient_temp_c",
+        "segment",
+    ]
     before = [name for name in inputs if name in again.columns and name in grid.columns]
     old = grid.filter(grid["time_s"] <= cut).select(before)
     new = again.filter(again["time_s"] <= cut).select(before)
@@ -128,6 +146,26 @@ def test_a_gap_starts_a_segment_and_nothing_is_filled_in():
     assert after["acceleration_ms2"][0] == 0.0  # not (100 - 19) / 3.6
     held = grid.filter((grid["time_s"] > 19) & (grid["time_s"] < 100))
     assert held["power_kw"].null_count() == held.height
+
+
+def test_a_bridged_silence_carries_the_segment_on_and_counts_its_age():
+    time = np.array([0.0, 1, 2, 3, 15, 16, 60, 61])
+    series = {"speed_kmh": (time, np.array([36.0, 36, 36, 36, 79.2, 79.2, 0, 0]))}
+    grid = to_grid(series, 1.0, bridge_s=30.0)
+    assert grid["time_s"].to_list() == [*range(47), 60, 61]  # held for 30 s, not for longer
+    assert grid["segment"].to_list() == [0] * 47 + [1, 1]
+    assert grid["age_s"][3:16].to_list() == [*map(float, range(12)), 0.0]
+    assert grid["acceleration_ms2"][15] == pytest.approx((79.2 - 36) / 3.6 / 12)  # over the time it took
+    assert grid["acceleration_ms2"][48] == 0.0, "nothing is known across a silence that is not bridged"
+
+
+def test_a_bridged_grid_of_a_dense_log_is_the_plain_one():
+    time = np.arange(0.0, 60.0)
+    series = {"speed_kmh": (time, 50 + 10 * np.sin(time)), "power_kw": (time, np.cos(time))}
+    plain, bridged = to_grid(series, 1.0), to_grid(series, 1.0, bridge_s=30.0)
+    assert (bridged["age_s"] == 0.0).all()
+    for name in plain.columns:
+        np.testing.assert_allclose(bridged[name].to_numpy(), plain[name].to_numpy(), atol=1e-12, err_msg=name)
 
 
 def test_a_stale_channel_starts_a_segment():

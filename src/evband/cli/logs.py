@@ -61,8 +61,8 @@ class Logs:
     ] = False
     skipped: list[EvbandError] = field(default_factory=list, init=False)
 
-    def read(self, hz: float | None = None) -> Trips:
-        """The trips of all logs, each trip once; on the grid `hz` if given."""
+    def read(self, hz: float | None = None, bridge_s: float = 0.0) -> Trips:
+        """The trips of all logs, each trip once; on the grid `hz` if given, with silences of `bridge_s` bridged."""
         from evband.logs.reading import read_trips
 
         trips = read_trips(
@@ -71,6 +71,7 @@ class Logs:
             aliases=_aliases(self.alias or ()),
             dbc=self.dbc,
             hz=hz,
+            bridge_s=bridge_s,
             cleaning=_cleaning(self.keep or (), self.limit or ()),
             flip_power=self.flip_power,
             skipped=self.skipped if self.skip_bad else None,

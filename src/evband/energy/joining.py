@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from evband.channels import EDGES
+from evband.channels import AGE, EDGES
 from evband.energy.cabin import CHANNEL as CABIN
 from evband.energy.cabin import Cabin
 from evband.errors import ChannelError, TripsError
@@ -47,7 +47,7 @@ def driven_trip(model: PowerModel, so_far: Any) -> Trip:
         if len(trips) > 1:
             raise TripsError(f"The drive so far holds {len(trips)} trips; give the one that goes on.")
         so_far = trips[0]
-    trip: Trip = so_far.on_grid(model.settings_.hz)
+    trip: Trip = so_far.on_grid(model.settings_.hz, bridge_s=model.settings_.bridged_s)
     return trip
 
 
@@ -62,7 +62,7 @@ def joined(driven: Trip | None, route: Trip, channels: tuple[str, ...], cabin: C
     planned = [c for c in names if c in route.table.columns]
     parts = [route.table.select(planned), route.table.select(planned)]
     if driven is not None:
-        own = [c for c in (*names, "power_kw", "segment") if c in driven.table.columns]
+        own = [c for c in (*names, "power_kw", AGE, "segment") if c in driven.table.columns]
         parts.insert(0, driven.table.select(own))
     if "elevation_m" in names:
         for i in range(len(parts) - 2, -1, -1):

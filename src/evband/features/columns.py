@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evband.channels import EDGES
+from evband.channels import AGE, EDGES
 from evband.features import HELD, FeatureMap, road_load
 
 Array = NDArray[np.float64]
@@ -53,6 +53,8 @@ class FeatureColumns:
             signals |= self._edges(cars, values, speed)
         if self._map.fade:
             signals[road_load.FADE] = road_load.fades(self._state["ticks"][cars], self._map.hz)
+        if self._map.ages:
+            signals[AGE] = road_load.staleness(np.nan_to_num(values.get(AGE, nothing)))
         self._state["ticks"][cars] += 1.0
         self._state["last_speed"][cars] = speed
         x, r, which = self._map.arrays(signals)

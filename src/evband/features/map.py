@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
-from evband.channels import EDGES, STANDING_KMH
+from evband.channels import AGE, EDGES, STANDING_KMH
 from evband.errors import ArtifactError, SettingsError, TripsError
 from evband.features import road_load
 from evband.features.names import require_channels, resolve_features
@@ -69,6 +69,7 @@ class FeatureMap:
     edges: bool = False  # road-load terms of the speeds at the bin's edges, too
     fade: bool = False  # and of what is drawn when a trip begins and fades over minutes
     products: bool = False  # the network sees the road-load features beside the channels
+    ages: bool = False  # and the time since the last speed reading
     knots: list[tuple[str, float]] = field(default_factory=list)  # (road term, knot in its unit)
     low: np.ndarray = field(default_factory=lambda: np.empty(0))  # [channels] training range
     high: np.ndarray = field(default_factory=lambda: np.empty(0))
@@ -97,6 +98,7 @@ class FeatureMap:
         edges: bool = False,
         products: bool = False,
         fade: bool = False,
+        ages: bool = False,
     ) -> Self:
         """Learn ranges, scales, knots and the least-squares moments from gridded training trips."""
         channels = resolve_features(spec, trips)
@@ -108,7 +110,9 @@ class FeatureMap:
             raise SettingsError(f"scaling must be standard or minmax, not {scaling!r}")
         edges = edges and {"speed_kmh", "acceleration_ms2"} <= set(channels) and all(map(_has_edges, trips))
         fade = fade and len(trips) >= FADE_TRIPS
-        self = cls(channels=channels, hz=float(hz), scaling=scaling, edges=edges, products=products, fade=fade)
+        self = cls(
+            channels=channels, hz=float(hz), scaling=scaling, edges=edges, products=products, fade=fade, ages=ages
+        )
         raw = [self.signals_of(trip) for trip in trips]
         y = np.concatenate([power_of(trip) for trip in trips])
         signals = {c: np.concatenate([trip_signals[c] for trip_signals in raw]) for c in raw[0]}
@@ -146,6 +150,9 @@ class FeatureMap:
         x = np.stack(list(inputs.values()), -1)
         shift, scale = (x.min(0), np.ptp(x, 0)) if self.scaling == "minmax" else (x.mean(0), x.std(0))
         varied = _varied(x) & _learnable(tuple(inputs), terms, signals)
+        if self.ages:  # fixed: a log without silences is trained on thinned copies, too
+            stale = list(inputs).index(AGE)
+            shift[stale], scale[stale], varied[stale] = 0.0, 1.0, True
         self.input_names = tuple(name for name, keep in zip(inputs, varied, strict=True) if keep)
         self.x_shift, self.x_scale = shift[varied], scale[varied]
 
@@ -285,7 +292,7 @@ class FeatureMap:
             raise ArtifactError("a scale of the features in the model file is not possible; fit the model again.")
         if not abs(self.y_mean) <= LARGEST:
             raise ArtifactError("the mean power in the model file is not possible; fit the model again.")
-        if not all(isinstance(flag, bool) for flag in (self.edges, self.fade, self.products)):
+        if not all(isinstance(flag, bool) for flag in (self.edges, self.fade, self.products, self.ages)):
             raise ArtifactError("a switch of the features in the model file is damaged; fit the model again.")
         return self
 
@@ -303,6 +310,11 @@ class FeatureMap:
             signals |= road_load.edge_signals(start, end, self.hz)
         if self.fade:
             signals[road_load.FADE] = road_load.fades(np.arange(len(trip), dtype=float), self.hz)
+        if self.ages:
+            known = AGE in trip.table.columns
+            signals[AGE] = (
+                road_load.staleness(trip.table[AGE].fill_null(0.0).to_numpy()) if known else np.zeros(len(trip))
+            )
         return signals
 
     def _rows(self, signals: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray]:
@@ -312,6 +324,8 @@ class FeatureMap:
         if self.edges and road_load.KINETIC not in signals:
             v, a = signals["speed_kmh"] / 3.6, signals["acceleration_ms2"]
             signals = {**signals, road_load.KINETIC: a * v, road_load.CHANGE: a}
+        if self.ages and AGE not in signals:
+            signals = {**signals, AGE: 0.0 * signals[self.channels[0]]}
         terms = road_load.road_terms(signals, curved=bool(self.knots))
         kept = tuple(name for name in self.road_names if name in terms)
         r = self._with_hinges(_columns([terms[name] for name in kept]), kept)

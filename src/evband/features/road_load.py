@@ -50,6 +50,12 @@ def fades(rows: Value, hz: float) -> Value:
     return faded
 
 
+def staleness(age_s: Value) -> Value:
+    """What the network sees of the time since the last speed reading: log(1 + t), 0 where there is one."""
+    stale: Value = np.log1p(age_s)
+    return stale
+
+
 def positive(x: Value) -> Value:
     """max(0, x) of a float or an array alike."""
     half: Value = 0.5 * (x + abs(x))

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from evband.channels import EDGES
+from evband.channels import AGE, EDGES
 from evband.features import HELD, FeatureMap, road_load
 
 
@@ -56,6 +56,8 @@ class FeatureStream:
                 signals |= road_load.edge_signals(start, end, self._map.hz)
         if self._map.fade:
             signals[road_load.FADE] = float(road_load.fades(float(self._ticks), self._map.hz))
+        if self._map.ages:
+            signals[AGE] = float(road_load.staleness(_given(values, AGE, 0.0) or 0.0))
         self._ticks += 1
         self._last_speed = speed
         x, r = self._map._rows(signals)

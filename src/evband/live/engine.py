@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evband.calibration.online_columns import OnlineColumns
-from evband.channels import EDGES, STANDING_KMH, VALUES
+from evband.channels import AGE, EDGES, STANDING_KMH, VALUES
 from evband.energy import RowMean
 from evband.features.columns import FeatureColumns
 from evband.live.assemble import Batch
@@ -58,7 +58,12 @@ class Group:
         self.hz = float(model.settings_.hz)
         self.engine = engine_of(model, level, vehicles=count)
         self.features = FeatureColumns(model.feature_map_, count)
-        self.bins = BinColumns(self.hz, count, CHANNELS, *((PATIENCE_S, LASTS_S) if calibrate else ()))
+        slow = (
+            {"max_gap_s": PATIENCE_S, "lasts_s": LASTS_S} if calibrate else {}
+        )  # what a model not trained for it needs
+        if model.settings_.bridged_s:
+            slow = {"bridge_s": model.settings_.bridged_s}
+        self.bins = BinColumns(self.hz, count, CHANNELS, **slow)
         self.online = OnlineColumns(count, level, self.hz)
         self.parts = Parts(count, len(model.feature_map_.road_names), model.feature_map_.y_std)
         self.slow = Slow(model, level)
@@ -113,6 +118,7 @@ class Group:
         cars = rows.car
         self._begin(rows)
         values = dict(zip((*CHANNELS, *EDGES), rows.values.T, strict=True))
+        values[AGE] = np.where(rows.fresh, 0.0, rows.age)
         x, r, outside = self.features.tick(cars, values)
         raw = self.engine.tick_many(x, r, out=self._out[: len(cars)], vehicles=cars).copy()
         location = self.engine.location[cars]

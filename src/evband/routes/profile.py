@@ -94,10 +94,10 @@ class Route:
             log = None
         return replace(self, time_s=time_s, speed_kmh=speed_kmh, log=log)
 
-    def on_grid(self, hz: float) -> Trip:
+    def on_grid(self, hz: float, bridge_s: float = 0.0) -> Trip:
         """Rows as `evband.trips.grid` makes them: mean speed of each bin, its change, places at the bin's end."""
         if self.log is not None:
-            return self.log.on_grid(hz)
+            return self.log.on_grid(hz, bridge_s=bridge_s)
         if self.time_s[-1] * hz > MOST_ROWS:
             raise LogError(
                 f"The route {self.name} takes {self.time_s[-1] / 3600:.0f} h, over {MOST_ROWS} rows at {hz:g} Hz; plan it in parts."

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from evband.bands import Bands
 from evband.channels import STANDING_KMH
 from evband.errors import TripsError
+from evband.trips.grid import LONGEST_BRIDGE_S
 
 if TYPE_CHECKING:
     from evband.trips import Trips
@@ -36,15 +37,14 @@ def attach(bands: Bands, trips: Trips) -> Bands:
     missing = [n for n in _CHANNELS if (known := getattr(bands, n)) is None or (len(known) and np.isnan(known).all())]
     if not missing:
         return bands
-    frame = (trips if bands.hz is None else trips.on_grid(bands.hz)).to_polars()
     rows = pl.DataFrame({"trip_id": bands.trip_id.astype(str), "time_s": bands.time_s})
-    found = [name for name in missing if name in frame.columns]
-    joined = rows.join(
-        frame.select("trip_id", "time_s", *found).with_columns(here=True),
-        on=["trip_id", "time_s"],
-        how="left",
-        maintain_order="left",
-    )
+    for bridge_s in (0.0, LONGEST_BRIDGE_S):  # a grid that bridges silences has more rows at the same instants
+        frame = (trips if bands.hz is None else trips.on_grid(bands.hz, bridge_s=bridge_s)).to_polars()
+        found = [name for name in missing if name in frame.columns]
+        part = frame.select("trip_id", "time_s", *found).with_columns(here=True)
+        joined = rows.join(part, on=["trip_id", "time_s"], how="left", maintain_order="left")
+        if not joined["here"].null_count():
+            break
     if joined["here"].null_count():
         raise TripsError(
             "The bands and the trips do not share trip ids and grid times; give the trips that were predicted."

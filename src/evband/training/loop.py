@@ -35,6 +35,13 @@ class Data:
     y: NDArray[np.float64]  # [rows], standardised; nan where power is unknown
     start: NDArray[np.bool_]  # [rows]: the state is reset before this row
     trip: NDArray[np.int64]  # [rows]: 0, 1, 2 ...
+    thin: NDArray[np.bool_] | None = None  # [rows]: of a copy with fewer readings, after all trips themselves
+
+    @property
+    def own(self) -> NDArray[np.bool_]:
+        """Rows of the trips themselves whose power is known; in copies they would count twice."""
+        known: NDArray[np.bool_] = np.isfinite(self.y)
+        return known if self.thin is None else known & ~self.thin
 
 
 @dataclass(frozen=True)
@@ -95,7 +102,7 @@ class Trainer:
         self.arch, self.settings, self.members, self.device = arch, settings, members, torch.device(device)
         self.checks = CHECKS
         known = np.isfinite(data.y)
-        segments = find_segments(data.start, data.trip)
+        segments = find_segments(data.start, data.trip, data.thin)
         stretches = share_windows(segments, settings.window, settings.burn_in)
         shared = len(stretches.begin) < len(segments.begin)
         self.rows = Rows(
@@ -112,7 +119,7 @@ class Trainer:
         self.window, self.steps, self.batch = epoch_shape(suited, settings.window, settings.burn_in, settings.batch)
         self.variance = torch.stack([m.prior.variance for m in members]).to(self.device)
         self.anchor = self._draw(ANCHOR)
-        self.terms = self._terms(data, known)
+        self.terms = self._terms(data, data.own)
         self.held_windows = self._held_windows()
         theta = self._draw(START)
         self.theta = theta.requires_grad_()
@@ -219,6 +226,7 @@ class Trainer:
         out = []
         for member, segments in zip(self.members, self.train_segments, strict=True):
             rng = stream(s.seed, member.number, WINDOWS, epoch)
+            segments = segments.drawn(s.thinning, rng)
             out.append(epoch_batches(cut(segments, self.window, s.burn_in, rng), self.steps, self.batch, rng))
         return torch.from_numpy(np.stack(out, axis=2)).to(self.device)
 

@@ -44,12 +44,14 @@ class Job:
 
     def save(self, path: Path) -> None:
         d = self.data
-        np.savez(path, x=d.x, r=d.r, y=d.y, start=d.start, trip=d.trip, fold=self.fold)
+        thin = np.zeros(len(d.y), bool) if d.thin is None else d.thin
+        np.savez(path, x=d.x, r=d.r, y=d.y, start=d.start, trip=d.trip, fold=self.fold, thin=thin)
 
     @classmethod
     def load(cls, path: Path) -> Job:
         with np.load(path, allow_pickle=False) as f:
-            return cls(Data(f["x"], f["r"], f["y"], f["start"], f["trip"]), f["fold"])
+            thin = f["thin"] if f["thin"].any() else None
+            return cls(Data(f["x"], f["r"], f["y"], f["start"], f["trip"], thin), f["fold"])
 
 
 def repeats(speeds: list[NDArray[np.float64]]) -> NDArray[np.int64]:
@@ -83,7 +85,7 @@ def assign_folds(rows: NDArray[np.int64], group: NDArray[np.int64], folds: int =
 
 def least_squares(data: Data, trips: NDArray[np.int64]) -> NDArray[np.float64]:
     """Ridge solution of power on the road-load features over the known rows of these trips."""
-    rows = np.isfinite(data.y) & np.isin(data.trip, trips)
+    rows = data.own & np.isin(data.trip, trips)
     r = data.r[rows].astype(np.float64)
     ridge = FEW_RIDGE / len(trips) ** 2 if 0 < len(trips) < FEW_TRIPS else RIDGE
     gram = r.T @ r / max(1, rows.sum()) + ridge * np.eye(r.shape[1])
@@ -124,7 +126,7 @@ def members_of(job: Job, settings: Settings, prior_mean: Tensor | None = None) -
 
 def check_rows(job: Job, settings: Settings) -> None:
     """Refuse what cannot be trained on."""
-    known = int(np.isfinite(job.data.y).sum())
+    known = int(job.data.own.sum())
     if known < settings.window:
         raise TripsError(
             f"only {known} rows have measured power, less than one window of {settings.window}; give longer or more trips."

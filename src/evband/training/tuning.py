@@ -122,8 +122,8 @@ def _crps(
                 mixture = distribution(said.part(which, known), trainer.arch.levels)
                 total[c] += share * mixture.crps(y[known]).sum()
             over_trips[c] += _over_trips(mixture.mean - y[known], job.data.trip[rows][known])
-    mean = of_many(one, four, settings.members) / np.isfinite(job.data.y).sum()
-    trips = over_trips / len(np.unique(job.data.trip[np.isfinite(job.data.y)]))
+    mean = of_many(one, four, settings.members) / job.data.own.sum()
+    trips = over_trips / len(np.unique(job.data.trip[job.data.own]))
     return [
         candidate | {"score": float(s), "trips": float(t)}
         for candidate, s, t in zip(candidates, mean, trips, strict=True)
@@ -160,9 +160,10 @@ def _rates(job: Job, settings: Settings, device: str, progress: Watch) -> list[d
             y = job.data.y[rows][known]
             mixture = distribution(said.part(list(range(PASSES)), known), trainer.arch.levels)
             total += (mixture.crps(y) if isinstance(mixture, QuantileSet) else -mixture.logpdf(y)).sum()
-        tried.append({"dropout": rate, "score": float(total / np.isfinite(job.data.y).sum())})
+        tried.append({"dropout": rate, "score": float(total / job.data.own.sum())})
     return tried
 
 
 def _left_out(job: Job, fold: int) -> NDArray[np.bool_]:
-    return np.isin(job.data.trip, np.flatnonzero(job.fold == fold))
+    rows = np.isin(job.data.trip, np.flatnonzero(job.fold == fold))
+    return rows if job.data.thin is None else rows & ~job.data.thin

@@ -26,10 +26,21 @@ class Segments:
     begin: Ints
     length: Ints
     trip: Ints
+    copy: NDArray[np.bool_] | None = None  # of a copy of the trip with fewer readings
 
     def of_trips(self, trips: NDArray[np.integer]) -> Segments:
-        keep = np.isin(self.trip, trips)
-        return Segments(self.begin[keep], self.length[keep], self.trip[keep])
+        return self._where(np.isin(self.trip, trips))
+
+    def drawn(self, share: float, rng: np.random.Generator) -> Segments:
+        """Of each trip itself or, in a ``share`` of them, its copy."""
+        if self.copy is None:
+            return self
+        copied = rng.random(self.trip.max(initial=0) + 1) < share
+        return self._where(copied[self.trip] == self.copy)
+
+    def _where(self, keep: NDArray[np.bool_]) -> Segments:
+        copy = None if self.copy is None else self.copy[keep]
+        return Segments(self.begin[keep], self.length[keep], self.trip[keep], copy)
 
 
 @dataclass(frozen=True)
@@ -44,10 +55,13 @@ class Windows:
         return len(self.start)
 
 
-def find_segments(start: NDArray[np.bool_], trip: NDArray[np.integer]) -> Segments:
-    """From the rows where the state is reset, and each row's trip."""
+def find_segments(
+    start: NDArray[np.bool_], trip: NDArray[np.integer], thin: NDArray[np.bool_] | None = None
+) -> Segments:
+    """From the rows where the state is reset, each row's trip, and whether it is of a copy."""
     begin = np.flatnonzero(start).astype(np.int64)
-    return Segments(begin, np.diff(np.append(begin, len(start))), trip[begin].astype(np.int64))
+    length = np.diff(np.append(begin, len(start)))
+    return Segments(begin, length, trip[begin].astype(np.int64), None if thin is None else thin[begin])
 
 
 def share_windows(segments: Segments, window: int, burn_in: int) -> Segments:
@@ -56,11 +70,11 @@ def share_windows(segments: Segments, window: int, burn_in: int) -> Segments:
     As they are, where that saves few windows: a kernel that resets inside takes a little longer.
     """
     short = segments.length < window
-    follows = (segments.trip[1:] == segments.trip[:-1]) & (
-        segments.begin[1:] == (segments.begin + segments.length)[:-1]
-    )
+    same = segments.trip if segments.copy is None else 2 * segments.trip + segments.copy
+    follows = (same[1:] == same[:-1]) & (segments.begin[1:] == (segments.begin + segments.length)[:-1])
     first = np.flatnonzero(np.append(True, ~(follows & (short[1:] | short[:-1]))))
-    shared = Segments(segments.begin[first], np.add.reduceat(segments.length, first), segments.trip[first])
+    copy = None if segments.copy is None else segments.copy[first]
+    shared = Segments(segments.begin[first], np.add.reduceat(segments.length, first), segments.trip[first], copy)
     fewer = most_windows(shared, window, burn_in) < WORTH_SHARING * most_windows(segments, window, burn_in)
     return shared if fewer else segments
 
@@ -86,9 +100,13 @@ def cut(segments: Segments, window: int, burn_in: int, rng: np.random.Generator 
 
 
 def most_windows(segments: Segments, window: int, burn_in: int) -> int:
-    """The most windows that any random cut of these segments gives."""
+    """The most windows that any random cut of these segments gives, and any choice of copies."""
     rest = np.maximum(0, segments.length - max(burn_in, 1))
-    return int((1 + -(-rest // (window - burn_in))).sum())
+    each = 1 + -(-rest // (window - burn_in))
+    if segments.copy is None:
+        return int(each.sum())
+    own, copies = (np.bincount(segments.trip, np.where(segments.copy == side, each, 0)) for side in (False, True))
+    return int(np.maximum(own, copies).sum())
 
 
 def epoch_shape(choices: list[Segments], window: int, burn_in: int, batch: int) -> tuple[int, int, int]:

@@ -16,8 +16,8 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from evband.channels import CHANNELS, EDGES, ELECTRICAL, STANDING_KMH
-from evband.trips.grid import MAX_GAP_S
+from evband.channels import EDGES, ELECTRICAL, STANDING_KMH
+from evband.trips.grid import MAX_GAP_S, held_s
 
 Array = NDArray[np.float64]
 
@@ -32,6 +32,7 @@ class Layout(NamedTuple):
     width: float
     max_gap_s: float
     lasts_s: float  # how long an acceleration lasts on average; 0: rows are those of the grid
+    bridged: bool  # the speeds at the edges go on through silences, as `evband.trips.grid` has it
     speed: int
     acceleration: int
     power: int
@@ -69,6 +70,7 @@ class Rows(NamedTuple):
     first: NDArray[np.bool_]  # a drive starts
     age: Array  # s from the last speed reading to the row's end
     sure: Array  # correlation of the acceleration in the row with what its speed readings show: 1 where they are dense
+    fresh: NDArray[np.bool_]  # a speed reading fell into the bin
 
 
 @numba.njit(cache=True, nogil=True)
@@ -85,6 +87,17 @@ def _forget(b: Bins, speed: int, c: int) -> None:
     b.before[c] = np.nan
     b.broken[c] = True
     b.known[c] = -1
+
+
+@numba.njit(cache=True, nogil=True)
+def _carried_on(w: Layout, b: Bins, c: int, instant: float) -> float:
+    """The last speed reading, carried on along the slope of the last two."""
+    time = b.last_t[c, w.speed]
+    speed: float = b.last_v[c, w.speed]
+    if b.before[c, 0] == b.before[c, 0]:
+        step = time - b.before[c, 0]
+        speed += (speed - b.before[c, 1]) / step * min(max(instant - time, 0.0), 1.5 * step)
+    return max(speed, 0.0)
 
 
 @numba.njit(cache=True, nogil=True)
@@ -106,16 +119,16 @@ def _close(w: Layout, b: Bins, c: int, row: Array) -> bool:
     b_time, b_speed = b.last_t[c, w.speed], b.last_v[c, w.speed]
     seen = row[w.speed] == row[w.speed]
     if seen:
-        start, stop = b.mark[c, 1], b_speed
+        start, stop = b.mark[c, 1], _carried_on(w, b, c, end)
         if b.next[c, 0] == b.next[c, 0]:
             share = (end - w.width - b.mark[c, 0]) / (b.next[c, 0] - b.mark[c, 0])
             start += min(max(share, 0.0), 1.0) * (b.next[c, 1] - start)
-        if b.before[c, 0] == b.before[c, 0]:
-            step = b_time - b.before[c, 0]
-            stop += (b_speed - b.before[c, 1]) / step * min(max(end - b_time, 0.0), 1.5 * step)
-        row[channels], row[channels + 1] = start, max(stop, 0.0)
+        elif w.bridged and b.mark[c, 0] == b_time:
+            start = _carried_on(w, b, c, end - w.width)
+        row[channels], row[channels + 1] = start, stop
         if row[w.acceleration] != row[w.acceleration]:
-            row[w.acceleration] = (b_speed - b.mark[c, 1]) / 3.6 / w.width
+            change = stop - start if w.bridged else b_speed - b.mark[c, 1]
+            row[w.acceleration] = change / 3.6 / w.width
     b.mark[c, 0], b.mark[c, 1] = b_time, b_speed
     b.next[c] = np.nan
     if not seen:
@@ -153,10 +166,11 @@ def _close_until(w: Layout, b: Bins, c: int, number: int, out: Rows, count: int)
     """Close the bins before `number`; those without a speed are left out, however many."""
     while b.open[c] < number:
         end, first = b.origin[c] + w.width * b.open[c], b.open[c] == 0
+        fresh = b.counts[c, w.speed] > 0
         if _close(w, b, c, out.values[count]):
             out.car[count], out.time[count] = c, end
             out.start[count], out.first[count] = b.broken[c], first
-            out.age[count] = max(end - b.last_t[c, w.speed], 0.0)
+            out.age[count], out.fresh[count] = max(end - b.last_t[c, w.speed], 0.0), fresh
             out.sure[count] = 1.0
             if w.lasts_s > 0.0:
                 out.sure[count] = _between(w, b, c, out.age[count], out.values[count])
@@ -264,18 +278,26 @@ def _clock(w: Layout, b: Bins, now: Array, out: Rows, at: int) -> tuple[int, int
 class BinColumns:
     """Bins of `vehicles` vehicles over `channels` (names of `evband.channels`, speed among them).
 
-    With `lasts_s` rows between readings that lie further apart than the grid are not those of the grid: see `_between`.
+    With `lasts_s` rows between readings that lie further apart than the grid are not those of the grid: see `_between`;
+    with `bridge_s` they are those of a grid that bridges silences.
     """
 
     def __init__(
-        self, hz: float, vehicles: int, channels: tuple[str, ...], max_gap_s: float = MAX_GAP_S, lasts_s: float = 0.0
+        self,
+        hz: float,
+        vehicles: int,
+        channels: tuple[str, ...],
+        max_gap_s: float = MAX_GAP_S,
+        lasts_s: float = 0.0,
+        bridge_s: float = 0.0,
     ) -> None:
         self.channels, self.vehicles, self.hz = channels, vehicles, hz
         uncounted = ELECTRICAL | {"speed_kmh", "acceleration_ms2"}
         column = {name: j for j, name in enumerate(channels)}
         self.layout = Layout(
-            1.0 / hz, max_gap_s, lasts_s, column["speed_kmh"], column["acceleration_ms2"], column["power_kw"],
-            column["battery_current_a"], column["battery_voltage_v"], np.array([max_gap_s if name == "speed_kmh" else CHANNELS[name].max_age_s for name in channels]),
+            1.0 / hz, max(max_gap_s, bridge_s), lasts_s, bridge_s > 0, column["speed_kmh"], column["acceleration_ms2"],
+            column["power_kw"], column["battery_current_a"], column["battery_voltage_v"],
+            np.array([max(max_gap_s, bridge_s) if name == "speed_kmh" else held_s(name, bridge_s) for name in channels]),
             np.array([name not in uncounted for name in channels]),
         )  # fmt: skip
         shape = vehicles, len(channels)
@@ -314,7 +336,8 @@ class BinColumns:
     def _room(self, rows: int) -> Rows:
         size = min(2 * rows, 65536) + int(self.layout.max_age[self.layout.speed] * self.hz) + 64
         empty = np.empty(size, np.int64), np.empty(size), np.empty((size, len(self.channels) + 2))
-        return Rows(*empty, np.empty(size, bool), np.empty(size, bool), np.empty(size), np.empty(size))
+        start, first, fresh = (np.empty(size, bool) for _ in range(3))
+        return Rows(*empty, start, first, np.empty(size), np.empty(size), fresh)
 
     def forget(self, car: int) -> None:
         """As if nothing of this vehicle had ever been read."""

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from evband.channels import CHANNELS, EDGES, ELECTRICAL
-from evband.trips.grid import MAX_GAP_S
+from evband.channels import AGE, EDGES, ELECTRICAL
+from evband.trips.grid import MAX_GAP_S, held_s
 
 SAME = 1e-6  # as in the grid: instants closer than this share of a bin are the same
 SPEED = "speed_kmh"
-_UNCOUNTED = ELECTRICAL | {SPEED, "acceleration_ms2", *EDGES}  # their coming and going breaks no segment
+_UNCOUNTED = ELECTRICAL | {SPEED, "acceleration_ms2", *EDGES, AGE}  # their coming and going breaks no segment
 
 
 @dataclass(slots=True)
@@ -27,8 +27,8 @@ class Row:
 class Bins:
     """One row a bin, equal to the rows of the whole log; a bin closes with the first reading at or after its end."""
 
-    def __init__(self, hz: float, max_gap_s: float = MAX_GAP_S) -> None:
-        self.width, self.max_gap_s = 1.0 / hz, max_gap_s
+    def __init__(self, hz: float, max_gap_s: float = MAX_GAP_S, bridge_s: float = 0.0) -> None:
+        self.width, self.max_gap_s, self.bridge_s = 1.0 / hz, max(max_gap_s, bridge_s), bridge_s
         self.reset()
 
     def reset(self) -> None:
@@ -81,14 +81,21 @@ class Bins:
 
     def _edges(self, end: float) -> tuple[float, float]:
         """Speed at the bin's start and end, as `evband.trips.grid.speed_edges` has it."""
-        (time, speed), (since, start) = self.last[SPEED], self.mark
+        since, start = self.mark
         if self.next is not None:
             share = (end - self.width - since) / (self.next[0] - since)
             start += min(max(share, 0.0), 1.0) * (self.next[1] - start)
+        elif self.bridge_s and self.mark == self.last[SPEED]:
+            start = self._carried_on(end - self.width)
+        return start, self._carried_on(end)
+
+    def _carried_on(self, instant: float) -> float:
+        """The last speed reading, carried on along the slope of the last two."""
+        time, speed = self.last[SPEED]
         if self.before is not None:
             step = time - self.before[0]
-            speed += (speed - self.before[1]) / step * min(max(end - time, 0.0), 1.5 * step)
-        return start, max(speed, 0.0)
+            speed += (speed - self.before[1]) / step * min(max(instant - time, 0.0), 1.5 * step)
+        return max(speed, 0.0)
 
     def _sum(self, values: Mapping[str, float]) -> None:
         for name, value in values.items():
@@ -112,20 +119,24 @@ class Bins:
             total, count = self.sums.get(name, (0.0, 0))
             if count:
                 values[name] = total / count
-            elif end - time <= CHANNELS[name].max_age_s and name != "power_kw":
+            elif end - time <= held_s(name, self.bridge_s) and name != "power_kw":
                 values[name] = last
+        fresh = SPEED in self.sums
         self.sums = {}
         if SPEED in values:
-            values[EDGES[0]], values[EDGES[1]] = self._edges(end)
-            values.setdefault("acceleration_ms2", (self.last[SPEED][1] - self.mark[1]) / 3.6 / self.width)
+            start, stop = values[EDGES[0]], values[EDGES[1]] = self._edges(end)
+            change = stop - start if self.bridge_s else self.last[SPEED][1] - self.mark[1]
+            values.setdefault("acceleration_ms2", change / 3.6 / self.width)
+            if self.bridge_s:
+                values[AGE] = 0.0 if fresh else end - self.last[SPEED][0]
         self.mark, self.next = self.last[SPEED], None
         if SPEED not in values:
             self.broken = True
             return None
         known = frozenset(values.keys() - _UNCOUNTED)
-        fresh, self.broken = self.broken or known != self.known, False
+        anew, self.broken = self.broken or known != self.known, False
         self.known = known
-        return Row(end, values, fresh)
+        return Row(end, values, anew)
 
     def to_dict(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in _STATE} | {"known": sorted(self.known)}

@@ -11,6 +11,10 @@
 * Rows stand at t0, t0 + D, t0 + 2D, ..., with t0 the first speed reading, so that a log already at this rate keeps its
   rows. A row without a speed is left out.
 * A new segment begins after a gap in speed, after left-out rows, and where an input goes stale or comes back.
+
+A grid may bridge silences of up to `bridge_s` (slow feeds, phone apps): rows go on with the last values, `age_s` counts
+the seconds since the last speed reading, and the segment goes on. Acceleration is then that of the speeds at the edges,
+so that what changed over a silence is spread over the time it took.
 """
 
 from __future__ import annotations
@@ -21,7 +25,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from evband.channels import CHANNELS, EDGES, ELECTRICAL, VALUES, require
+from evband.channels import AGE, CHANNELS, EDGES, ELECTRICAL, VALUES, require
 from evband.errors import SettingsError
 from evband.trips.power import PowerCurve
 from evband.trips.readings import Series
@@ -31,10 +35,23 @@ Array = NDArray[np.float64]
 MAX_GAP_S = 10.0
 """Readings further apart than this have a gap between them, by default."""
 
+LONGEST_BRIDGE_S = 120.0
+"""No grid bridges a longer silence."""
+
 _SAME = 1e-6  # instants closer than this share of a bin are the same instant: times are decimals in binary
 
 
-def to_grid(series: Mapping[str, Series], hz: float, max_gap_s: float = MAX_GAP_S, where: str = "trip") -> pl.DataFrame:
+def held_s(name: str, bridge_s: float) -> float:
+    """How long a reading of this channel stands for those that follow, on a grid that bridges silences or does not (0)."""
+    own = CHANNELS[name].max_age_s
+    if not bridge_s or name in ELECTRICAL or name == "acceleration_ms2":
+        return own
+    return max(own, bridge_s)
+
+
+def to_grid(
+    series: Mapping[str, Series], hz: float, max_gap_s: float = MAX_GAP_S, where: str = "trip", bridge_s: float = 0.0
+) -> pl.DataFrame:
     """Readings on the grid of `hz` rows per second: `time_s`, the channels that have readings, and `segment`."""
     if not (np.isfinite(hz) and 0 < hz <= 1000):
         raise SettingsError(f"The grid rate is {hz} Hz; give one above 0 and at most 1000.")
@@ -42,13 +59,18 @@ def to_grid(series: Mapping[str, Series], hz: float, max_gap_s: float = MAX_GAP_
     require("speed_kmh", series, where)
     width = 1.0 / hz
     time, speed = series["speed_kmh"]
-    rows = row_numbers(time, width, CHANNELS["speed_kmh"].max_age_s)
+    rows = row_numbers(time, width, held_s("speed_kmh", bridge_s))
     ends = time[0] + width * rows  # [rows]
 
-    columns = {name: bin_inputs(series[name], ends, width, CHANNELS[name].max_age_s) for name in series}
-    gaps = np.concatenate([[0], np.cumsum(np.diff(time) > max_gap_s)])  # [readings]: gaps before each
-    derived = derived_acceleration(time, speed, gaps, ends, width)
-    columns["speed_start_kmh"], columns["speed_end_kmh"] = speed_edges(time, speed, gaps, ends, width)
+    columns = {name: bin_inputs(series[name], ends, width, held_s(name, bridge_s)) for name in series}
+    gaps = np.concatenate([[0], np.cumsum(np.diff(time) > max(max_gap_s, bridge_s))])  # [readings]: gaps before each
+    start, end = speed_edges(time, speed, gaps, ends, width, bool(bridge_s))
+    columns["speed_start_kmh"], columns["speed_end_kmh"] = start, end
+    if bridge_s:
+        derived = (end - start) / 3.6 / width
+        columns[AGE] = ages(time, ends, width)
+    else:
+        derived = derived_acceleration(time, speed, gaps, ends, width)
     measured = columns.get("acceleration_ms2", np.full(len(ends), np.nan))
     columns["acceleration_ms2"] = np.where(np.isnan(measured), derived, measured)
     if "power_kw" in series:
@@ -59,7 +81,7 @@ def to_grid(series: Mapping[str, Series], hz: float, max_gap_s: float = MAX_GAP_
     gaps_so_far = gaps[last_reading(time, ends[kept], width)]
     breaks = (np.diff(rows[kept]) > 1) | (np.diff(gaps_so_far) > 0) | np.any(known[:, 1:] != known[:, :-1], axis=0)
     segment = np.concatenate([[0], np.cumsum(breaks)]).astype(np.int32)
-    table = {"time_s": ends[kept]} | {name: columns[name][kept] for name in (*VALUES, *EDGES) if name in columns}
+    table = {"time_s": ends[kept]} | {name: columns[name][kept] for name in (*VALUES, *EDGES, AGE) if name in columns}
     table = {name: column for name, column in table.items() if not np.isnan(column).all()}
     return pl.DataFrame(table).fill_nan(None).with_columns(segment=pl.Series(segment, dtype=pl.Int32))
 
@@ -109,21 +131,38 @@ def derived_acceleration(time: Array, speed: Array, gaps: NDArray[np.int64], end
     return acceleration
 
 
-def speed_edges(time: Array, speed: Array, gaps: NDArray[np.int64], ends: Array, width: float) -> tuple[Array, Array]:
-    """Speed at each bin's start and end from the readings up to its end."""
+def ages(time: Array, ends: Array, width: float) -> Array:
+    """Seconds since the last reading at each bin's end; 0 where the bin has one."""
+    before, upto = bin_edges(time, ends, width)
+    return np.where(upto > before, 0.0, ends - time[np.maximum(upto, 0)])
+
+
+def speed_edges(
+    time: Array, speed: Array, gaps: NDArray[np.int64], ends: Array, width: float, bridged: bool = False
+) -> tuple[Array, Array]:
+    """Speed at each bin's start and end from the readings up to its end.
+
+    Where silences are bridged, a bin without a reading starts where the one before it ended: on the line carried on.
+    """
     at_start, at_end = bin_edges(time, ends, width)
     before = np.maximum(at_end - 1, 0)
     step = time[at_end] - time[before]
     steady = (step > 0) & (gaps[at_end] == gaps[before])
     slope = np.where(steady, (speed[at_end] - speed[before]) / np.where(steady, step, 1.0), 0.0)
-    age = np.maximum(ends - time[at_end], 0.0)
-    end = np.maximum(
-        speed[at_end] + slope * np.minimum(age, 1.5 * step), 0.0
-    )  # not much further than the last two are apart
+
+    def carried_on(instants: Array) -> Array:
+        age = np.maximum(instants - time[at_end], 0.0)
+        line: Array = speed[at_end] + slope * np.minimum(
+            age, 1.5 * step
+        )  # not much further than the last two are apart
+        return np.maximum(line, 0.0)
+
+    end = carried_on(ends)
 
     first_after_gap = np.searchsorted(gaps, gaps)
     at_start = np.maximum(at_start, first_after_gap[at_end])
     after = np.minimum(at_start + 1, at_end)
     span = time[after] - time[at_start]
     share = np.clip((ends - width - time[at_start]) / np.where(span > 0, span, 1.0), 0.0, 1.0)
-    return speed[at_start] + share * (speed[after] - speed[at_start]), end
+    start = speed[at_start] + share * (speed[after] - speed[at_start])
+    return np.where(at_start == at_end, carried_on(ends - width), start) if bridged else start, end

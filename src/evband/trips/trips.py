@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from evband.channels import CHANNELS, EDGES, VALUES, require
+from evband.channels import AGE, CHANNELS, EDGES, VALUES, require
 from evband.errors import TripsError
 from evband.trips.grid import MAX_GAP_S, bin_inputs, to_grid
 from evband.trips.identity import ENOUGH, marks
@@ -104,12 +104,12 @@ class Trip:
             return ()
         return marks(self.table["speed_kmh"].to_numpy(), self.table["power_kw"].to_numpy())
 
-    def on_grid(self, hz: float, max_gap_s: float = MAX_GAP_S) -> Trip:
+    def on_grid(self, hz: float, max_gap_s: float = MAX_GAP_S, bridge_s: float = 0.0) -> Trip:
         """This trip on the grid of `evband.trips.grid`; itself if it is on that grid already."""
         if self.hz is not None and abs(self.hz - hz) < 1e-9 * hz:
             return self
         readings = {name: self.series(name) for name in self.channels}
-        table = to_grid(readings, hz, max_gap_s, f"Trip {self.trip_id}")
+        table = to_grid(readings, hz, max_gap_s, f"Trip {self.trip_id}", bridge_s)
         ends = table["time_s"].to_numpy()
         truth = {
             name: bin_inputs(self.series(name), ends, 1.0 / hz, 0.0) for name in truths(self.table) if self.has(name)
@@ -136,7 +136,7 @@ def _check(trip: Trip) -> None:
         require("time_s", table.columns, name)
     if table.height == 0:
         raise TripsError(f"{name} has no rows; leave it out or check how its log was cut.")
-    extra = {"segment", *EDGES, *truths(table)} if trip.hz is not None else set(truths(table))
+    extra = {"segment", *EDGES, AGE, *truths(table)} if trip.hz is not None else set(truths(table))
     unknown = [c for c in table.columns if c not in extra and (c not in CHANNELS or c == "trip_id")]
     if unknown:
         raise TripsError(f"{name} has columns that are not channels: {', '.join(unknown)}; drop or rename them.")
@@ -248,9 +248,9 @@ class Trips(Sequence[Trip]):
                 f"most {SLOWEST_S:g} s; start from a named car or another model and take this log as energy: evband adapt."
             )
 
-    def on_grid(self, hz: float, max_gap_s: float = MAX_GAP_S) -> Trips:
-        """Every trip on the grid of `hz` rows per second."""
-        return Trips(trip.on_grid(hz, max_gap_s) for trip in self._trips)
+    def on_grid(self, hz: float, max_gap_s: float = MAX_GAP_S, bridge_s: float = 0.0) -> Trips:
+        """Every trip on the grid of `hz` rows per second, which bridges silences of up to `bridge_s` where that is set."""
+        return Trips(trip.on_grid(hz, max_gap_s, bridge_s) for trip in self._trips)
 
     def split(self, test: float = 0.3, seed: int = 0, gap_s: float = 60.0) -> tuple[Trips, Trips]:
         """(train, test): whole trips drawn with a seed; a single run is cut once in time, `gap_s` apart.
@@ -287,7 +287,7 @@ class Trips(Sequence[Trip]):
         """One tidy frame: trip_id, time_s, the channels that any trip has, and on the grid the segment."""
         frames = [trip.table.select(pl.lit(trip.trip_id).alias("trip_id"), pl.all()) for trip in self._trips]
         frame = pl.concat(frames, how="diagonal")
-        order = ["trip_id", "time_s", *VALUES, *EDGES, "segment"]
+        order = ["trip_id", "time_s", *VALUES, *EDGES, AGE, "segment"]
         return frame.select([name for name in (*order, *truths(frame)) if name in frame.columns])
 
     @classmethod

@@ -1,0 +1,40 @@
+"""Thinned copies: fewer readings on the same grid, every row's power as measured."""
+
+import numpy as np
+import polars as pl
+
+from evband.trips import Trip
+from evband.trips.thinning import PERIODS_S, thinned
+from tiny_car import drive
+
+
+def copy_of(trip, seed=0, bridge_s=30.0):
+    return thinned(trip, bridge_s, np.random.default_rng(seed))
+
+
+def test_a_copy_has_the_rows_and_the_power_of_the_trip_but_fewer_readings():
+    trip = drive("x", 900)
+    copy = copy_of(trip)
+    both = copy.table.join(trip.table, on="time_s", how="left", suffix="_whole")
+    assert len(copy) > 900 - max(PERIODS_S)
+    assert both["power_kw"].to_list() == both["power_kw_whole"].to_list()
+    fresh = both["age_s"].to_numpy() == 0.0
+    assert 1 / max(PERIODS_S) <= fresh.mean() <= 1 / min(PERIODS_S) + 0.02
+    assert both["age_s"].max() < max(PERIODS_S)
+    assert both["segment"].n_unique() == 1
+    np.testing.assert_allclose(both["speed_kmh"].to_numpy()[fresh], both["speed_kmh_whole"].to_numpy()[fresh])
+
+
+def test_each_seed_thins_otherwise_and_the_same_seed_alike():
+    trip = drive("x", 900)
+    assert copy_of(trip).table.equals(copy_of(trip).table)
+    assert not copy_of(trip, 1).table.equals(copy_of(trip).table)
+
+
+def test_power_is_unknown_where_the_trip_has_no_row():
+    trip = drive("x", 400)
+    holed = Trip("x", trip.table.filter(~pl.col("time_s").is_between(100, 140)), trip.hz)
+    copy = copy_of(holed).table
+    inside = copy.filter(pl.col("time_s").is_between(100, 140))
+    assert len(inside)
+    assert inside["power_kw"].null_count() == len(inside)
