@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -39,7 +39,9 @@ def standard_cycle(name: str) -> Reference:
     return np.asarray(cycle["time_seconds"]), np.asarray(cycle["speed_meters_per_second"])
 
 
-def random_drive(stretches: Sequence[tuple[str, float]], rng: np.random.Generator) -> Reference:
+def random_drive(
+    stretches: Sequence[tuple[str, float]], rng: np.random.Generator, roads: Mapping[str, Road] = ROADS
+) -> Reference:
     """A made-up drive over stretches (kind of road, about how many seconds), from rest to rest."""
     times, speeds = [0.0, 5.0], [0.0, 0.0]
 
@@ -49,7 +51,7 @@ def random_drive(stretches: Sequence[tuple[str, float]], rng: np.random.Generato
         speeds.extend([target_ms, target_ms])
 
     for kind, duration_s in stretches:
-        road, until = ROADS[kind], times[-1] + duration_s
+        road, until = roads[kind], times[-1] + duration_s
         while times[-1] < until:
             stop = rng.random() < road.stop_share and speeds[-1] > 0.0
             target = 0.0 if stop else rng.uniform(*road.speed_kmh) / 3.6

@@ -1,0 +1,224 @@
+"""A population of electric vehicles as they are sold, driven and logged: what a model of any car is taught with.
+
+Every vehicle is drawn anew: its data sheet, how far the sheet is off, efficiency, regeneration, auxiliaries, cabin,
+terrain, driver, and the logger that records it (a bus logger, a phone on the diagnostic port, a GPS logger). FASTSim
+computes the power of the drive train; the rest is added here. No measured log is used; the spreads are what makers'
+sheets, tyre labels and common loggers show, and are constants of this file.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from evband.simulation.cycles import Road, follow, random_drive, smooth_noise
+from evband.simulation.loggers import Logger, draw_logger, logged
+from evband.simulation.vehicles import GRAVITY, WHEEL_INERTIA, import_fastsim
+
+Array = NDArray[np.float64]
+
+STEP_S = 0.5
+MASS_ERROR, CDA_ERROR, CRR_ERROR = 0.05, 0.08, 0.15  # relative deviations of the truth from the sheet
+HEAVY_KG = 5000.0  # buses and trucks
+_CAR = "2022 Tesla Model 3 RWD thrml.yaml"  # its efficiency map is bent for each vehicle
+
+
+@dataclass(frozen=True)
+class Specimen:
+    """One vehicle, its driver's surroundings and its logger."""
+
+    sheet: tuple[float, float, float]  # mass kg, CdA m2, c_rr, as printed
+    mass_kg: float
+    cda_m2: float
+    crr: float
+    motor_kw: float
+    peak_efficiency: float
+    low_load_loss: float
+    transmission: float
+    battery: float
+    regeneration: float  # share of braking that the motor does
+    regeneration_kw: float
+    creep_ms: float  # under this speed friction brakes take over
+    aux_kw: float
+    heating_kw_c: float
+    cooling_kw_c: float
+    cabin_kw: float  # the most that heating or cooling draws
+    warm_up: float  # how much more the cabin draws at first
+    warm_up_s: float
+    terrain: float
+    hurry: float
+    town: float
+    logger: Logger
+
+    @property
+    def heavy(self) -> bool:
+        return self.sheet[0] > HEAVY_KG
+
+
+def draw(rng: np.random.Generator) -> Specimen:
+    """A vehicle from what is sold: mostly cars, some vans, a few buses and trucks."""
+    kind = rng.random()
+    if kind < 0.88:
+        mass, bulk = _around(rng, 1780.0, 0.20), 1.0
+    elif kind < 0.96:
+        mass, bulk = float(rng.uniform(2000.0, 3800.0)), 1.4
+    else:
+        mass, bulk = float(np.exp(rng.uniform(np.log(6000.0), np.log(22000.0)))), 1.0
+    heavy = mass > HEAVY_KG
+    more = 3.0 if heavy else 1.0
+    cda = float(np.clip(bulk * 0.62 * (mass / 1700.0) ** 0.6 * _around(rng, 1.0, 0.13), 0.45, 8.0))
+    crr = float(rng.uniform(0.0055, 0.0085)) if heavy else _around(rng, 0.0088, 0.12)
+    heat_pump = 0.45 if rng.random() < 0.4 else 1.0
+    return Specimen(
+        sheet=(mass, cda, crr),
+        mass_kg=mass * (1.0 + MASS_ERROR * rng.standard_normal()),
+        cda_m2=cda * _around(rng, 1.0, CDA_ERROR),
+        crr=crr * _around(rng, 1.0, CRR_ERROR),
+        motor_kw=mass * (float(rng.uniform(0.012, 0.022)) if heavy else _around(rng, 0.075, 0.3)),
+        peak_efficiency=float(rng.uniform(0.87, 0.95)),
+        low_load_loss=float(rng.uniform(0.05, 0.30)),
+        transmission=float(rng.uniform(0.94, 0.985)),
+        battery=float(rng.uniform(0.955, 0.99)),
+        regeneration=float(np.sqrt(rng.beta(5.0, 2.0))),
+        regeneration_kw=mass / 1000.0 * _around(rng, 28.0, 0.45),
+        creep_ms=float(rng.uniform(5.0, 20.0)) / 3.6,
+        aux_kw=more * _around(rng, 0.4, 0.4),
+        heating_kw_c=more * heat_pump * _around(rng, 0.085, 0.4),
+        cooling_kw_c=more * _around(rng, 0.07, 0.4),
+        cabin_kw=more * float(rng.uniform(3.0, 7.0)),
+        warm_up=float(rng.uniform(0.5, 3.0)),
+        warm_up_s=float(rng.uniform(150.0, 600.0)),
+        terrain=_around(rng, 0.7, 0.8),
+        hurry=_around(rng, 1.0, 0.25),
+        town=float(rng.random()),
+        logger=draw_logger(rng),
+    )
+
+
+def drive(car: Specimen, minutes: float, rng: np.random.Generator) -> pl.DataFrame:
+    """The log of one drive of up to so many minutes."""
+    ambient = float(np.clip(12.0 + 10.0 * rng.standard_normal(), -18.0, 38.0))
+    reference = random_drive(_stretches(car, rng), rng, _roads(car))
+    count = int(min(reference[0][-1], 60.0 * minutes) / STEP_S)
+    speed = follow(reference, STEP_S, count, float(rng.uniform(0.5, 2.0)), rng)
+    load = rng.uniform(-0.25, 0.25) if car.heavy else float(rng.random() < 1 / 3) * rng.uniform(0.0, 0.15)
+    mass = car.mass_kg * (1.0 + load)
+    elevation, grade = _terrain(car, np.cumsum(speed) * STEP_S, rng)
+    force = _resistance(car, mass, speed, elevation, grade, ambient, rng)
+    achieved, power = drive_train(car, mass, speed, force)
+    power = _with_regeneration(car, achieved, power, rng) + _auxiliaries(car, count, ambient, rng)
+    return logged(
+        car.logger, STEP_S, {"speed_kmh": 3.6 * achieved, "power_kw": power, "elevation_m": elevation}, ambient, rng
+    )
+
+
+def _around(rng: np.random.Generator, middle: float, spread: float) -> float:
+    """A log-normal draw."""
+    return float(middle * np.exp(spread * rng.standard_normal()))
+
+
+def _roads(car: Specimen) -> dict[str, Road]:
+    top, pull = (88.0, 0.6) if car.heavy else (1e9, 1.0)
+
+    def road(low: float, high: float, hold: tuple[float, float], pace: tuple[float, float], stops: float) -> Road:
+        quick = (pull * car.hurry * pace[0], pull * car.hurry * pace[1])
+        return Road((min(low, top - 8.0), min(high, top)), hold, quick, stops)
+
+    return {
+        "town": road(15.0, 60.0, (3.0, 30.0), (0.4, 2.0), 0.42),
+        "rural": road(45.0, 98.0, (8.0, 60.0), (0.25, 1.5), 0.10),
+        "motorway": road(85.0, 138.0, (12.0, 90.0), (0.15, 1.0), 0.0),
+        "traffic": road(5.0, 70.0, (4.0, 25.0), (0.3, 1.5), 0.2),
+    }
+
+
+def _stretches(car: Specimen, rng: np.random.Generator) -> list[tuple[str, float]]:
+    share = np.array([0.15 + car.town, 0.5, 0.7 * (1.2 - car.town), 0.3])
+    kinds = rng.choice(["town", "rural", "motorway", "traffic"], size=12, p=share / share.sum())
+    return [(str(kind), float(rng.uniform(90.0, 420.0))) for kind in kinds]
+
+
+def _terrain(car: Specimen, distance_m: Array, rng: np.random.Generator) -> tuple[Array, Array]:
+    """(elevation, grade) of hills within a kilometre on waves of five."""
+    posts = np.arange(0.0, distance_m[-1] + 60.0, 20.0)
+    waves = 9.0 * smooth_noise(len(posts), 35.0, rng) + 30.0 * smooth_noise(len(posts), 250.0, rng)
+    height = car.terrain * waves + float(rng.uniform(0.0, 400.0))
+    return np.interp(distance_m, posts, height), np.interp(distance_m, posts, np.gradient(height, posts))
+
+
+def _resistance(
+    car: Specimen, mass: float, speed: Array, elevation: Array, grade: Array, ambient: float, rng: np.random.Generator
+) -> Array:
+    """Drag in wind, rolling resistance of cold or wet tyres that warm up, slope; in N."""
+    count = len(speed)
+    density = 1.2 * 293.15 / (273.15 + ambient) * np.exp(-elevation / 8400.0)
+    heading = rng.uniform(0.0, 2.0 * np.pi) + 1.5 * smooth_noise(count, 60.0 / STEP_S, rng)
+    wind = 0.7 * abs(3.0 * rng.standard_normal()) * np.cos(heading) + 0.6 * smooth_noise(count, 8.0 / STEP_S, rng)
+    wet = 1.12 if rng.random() < 0.25 else 1.0
+    warming = 1.0 + 0.15 * np.exp(-np.arange(count) * STEP_S / 900.0)
+    tyres = car.crr * wet * (1.0 + 0.004 * max(0.0, 20.0 - ambient)) * warming
+    air = speed + wind
+    force = 0.5 * density * car.cda_m2 * air * np.abs(air) + (tyres + grade) * mass * GRAVITY
+    return np.asarray(force * np.tanh(speed / 0.5))
+
+
+@cache
+def _resource() -> dict[str, Any]:
+    return dict(import_fastsim().Vehicle.from_resource(_CAR).to_dict())
+
+
+def drive_train(car: Specimen, mass: float, speed: Array, force_n: Array) -> tuple[Array, Array]:
+    """(speed achieved in m/s, battery power in kW) by FASTSim; all resistance goes in as the slope that asks for it."""
+    fastsim, settings = import_fastsim(), copy.deepcopy(_resource())
+    settings.update(cabin="None", hvac="None", mass_kilograms=mass, pwr_aux_base_watts=0.0)
+    settings["chassis"].update(
+        drag_coef=1e-6, frontal_area_square_meters=1.0, wheel_rr_coef=1e-9, wheel_radius_meters=0.334,
+        wheel_inertia_kilogram_square_meters=WHEEL_INERTIA / 4 * mass / 1750.0,
+    )  # fmt: skip
+    motor, battery = settings["pt_type"]["BEV"]["em"], settings["pt_type"]["BEV"]["res"]
+    motor["pwr_out_max_watts"] = 1.3e3 * car.motor_kw
+    load = np.array(motor["eff_interp_achieved"]["data"]["grid"][0]["data"])
+    efficiency = car.peak_efficiency - car.low_load_loss * np.exp(-load / 0.06) - 0.02 * load
+    for name in ("eff_interp_achieved", "eff_interp_at_max_input"):
+        motor[name]["data"]["values"]["data"] = efficiency.tolist()
+    motor["eff_interp_at_max_input"]["data"]["grid"][0]["data"] = (load / efficiency).tolist()
+    motor["eff_interp_achieved"]["strategy"] = "Linear"
+    motor["eff_interp_at_max_input"]["strategy"] = {"inner": "Linear", "values_transform": "Reciprocal"}
+    battery.update(
+        thrml="None", eff_interp={"Constant": car.battery}, energy_capacity_joules=3.6e6 * 2000.0,
+        pwr_out_max_watts=1.6e3 * car.motor_kw,
+    )  # fmt: skip
+    cycle = {
+        "time_seconds": (np.arange(len(speed)) * STEP_S).tolist(),
+        "speed_meters_per_second": speed.tolist(),
+        "grade": (force_n / (mass * GRAVITY)).tolist(),
+    }
+    simulation = fastsim.SimDrive(fastsim.Vehicle.from_dict(settings), fastsim.Cycle.from_dict(cycle))
+    simulation.run()
+    vehicle = simulation.to_dict()["veh"]
+    power = np.asarray(vehicle["pt_type"]["BEV"]["res"]["history"]["pwr_out_electrical_watts"]) / 1000.0
+    power[0] = 0.0  # FASTSim's first row is not a step
+    return np.asarray(vehicle["history"]["speed_ach_meters_per_second"]), power
+
+
+def _with_regeneration(car: Specimen, speed: Array, power: Array, rng: np.random.Generator) -> Array:
+    """Blended brakes: the motor's share, less at a crawl, at most the limit (half of it where the battery is cold or full)."""
+    limit = car.regeneration_kw * (0.5 if rng.random() < 0.2 else 1.0)
+    back = np.minimum(car.regeneration * np.clip(speed / car.creep_ms, 0.0, 1.0) * np.maximum(-power, 0.0), limit)
+    return np.maximum(power, 0.0) * 0.98 / car.transmission - back
+
+
+def _auxiliaries(car: Specimen, count: int, ambient: float, rng: np.random.Generator) -> Array:
+    """kW of everything but traction: the cabin draws more at first, by taste, and one in eight drivers has it off."""
+    asked = car.heating_kw_c * max(0.0, 18.0 - ambient) + car.cooling_kw_c * max(0.0, ambient - 22.0)
+    asked *= _around(rng, 1.0, 0.35) * float(rng.random() > 0.12)
+    at_first = car.warm_up * rng.uniform(0.2, 1.2) * np.exp(-np.arange(count) * STEP_S / car.warm_up_s)
+    cabin = np.minimum(asked * (1.0 + at_first), car.cabin_kw)
+    cycling = 1.0 + 0.25 * smooth_noise(count, 40.0 / STEP_S, rng)
+    return np.asarray(car.aux_kw * _around(rng, 1.0, 0.2) + np.maximum(cabin * cycling, 0.0))

@@ -1,0 +1,60 @@
+"""Put what training found into the file that ships with evband.
+
+    python -m tools.base_model.pack .carry/base/network.npz -o src/evband/adaptation/base.safetensors
+
+Needs NumPy only. `SCALE_SHIFT`, `SCALE_SD` and `ERRORS` are the constants that measured logs had a say in: simulated
+logs are less noisy, and less different from each other, than those of real loggers (docs/cold-start.md).
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+
+from evband.adaptation.base import Base
+from evband.features.wheel import INPUTS, ROADS
+from evband.settings import Settings
+
+SCALE_SHIFT, SCALE_SD = 0.8, 0.9
+TRIP_EFFECT = (0.6, 0.15, 0.5)  # W/kg of offset, share of drag, share of rolling resistance
+ERRORS = {
+    "bias": 0.0, "tau2": 0.35, "slow": 0.6, "slow_s": 60.0, "fast": 4.0, "share": 0.5, "noise": 6.0, "most": 60.0,
+    "trips": 20.0, "lasting": 0.8,
+}  # fmt: skip
+LEAST_SPREAD = 1e-6
+
+
+def pack(path: Path, about: str) -> Base:
+    with np.load(path, allow_pickle=False) as file:
+        found = {name: file[name] for name in file.files}
+    members, _, hidden = found["head_w"].shape
+    roads = len(ROADS)
+    weights = {name: found[name].copy() for name in found if name in _shapes(hidden)}
+    weights["road_w"] += found["mean"][:, :roads]
+    weights["head_w"][:, 0] += found["mean"][:, roads:]
+    theta = np.concatenate([weights[name].reshape(members, -1) for name in _shapes(hidden)], 1)
+    spread = found["spread"] + LEAST_SPREAD * np.eye(roads + hidden)
+    return Base(
+        hidden=hidden, theta=theta.astype(np.float32), spread=spread.astype(np.float32),
+        x_shift=found["x_shift"], x_scale=found["x_scale"], r_scale=found["r_scale"], unit=float(found["unit"]),
+        scale_shift=SCALE_SHIFT, scale_sd=SCALE_SD, trip_effect=TRIP_EFFECT, errors=ERRORS, about=about,
+    )  # fmt: skip
+
+
+def _shapes(hidden: int) -> dict[str, tuple[int, ...]]:
+    return Settings(hidden=hidden).architecture(len(INPUTS), len(ROADS)).shapes
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("trained", type=Path)
+    parser.add_argument("-o", "--output", type=Path, required=True)
+    args = parser.parse_args()
+    pack(args.trained, "396 simulated vehicles, no measured log").save(args.output)
+    print(f"{args.output}: {args.output.stat().st_size / 1e6:.2f} MB")
+
+
+if __name__ == "__main__":
+    main()
