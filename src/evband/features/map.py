@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections import abc
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, Self
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 
@@ -62,6 +62,8 @@ class Sequence:
 @dataclass
 class FeatureMap:
     """Channels in, arrays out; every number in it was learned from training rows."""
+
+    optional: ClassVar[tuple[str, ...]] = ()  # channels that a trip may lack: unknown is a value of theirs
 
     channels: tuple[str, ...] = ()
     hz: float = 1.0
@@ -180,7 +182,7 @@ class FeatureMap:
             raise TripsError(
                 f"trip {trip.trip_id} is on a {trip.hz} Hz grid, the features on {self.hz} Hz; use on_grid."
             )
-        require_channels(self.channels, [trip])
+        require_channels(tuple(c for c in self.channels if c not in self.optional), [trip])
         x, r, which = self.arrays(self.signals_of(trip))
         return Sequence(
             trip_id=trip.trip_id,
@@ -200,7 +202,9 @@ class FeatureMap:
         """
         values = np.stack([raw[c] for c in self.channels], -1)  # [T, channels]
         which = ~((values >= self.low) & (values <= self.high))
-        values = np.where(np.isfinite(values), values, self.typical)
+        may_lack = np.array([c in self.optional for c in self.channels])
+        which &= np.isfinite(values) | ~may_lack
+        values = np.where(np.isfinite(values) | may_lack, values, self.typical)
         for i, c in enumerate(self.channels):
             if c in HELD:
                 values[:, i] = values[:, i].clip(*self.weather_limits(i))
@@ -256,12 +260,16 @@ class FeatureMap:
         """JSON-able; `from_dict` gives back an equal map."""
         return {
             name: value.tolist() if isinstance(value, np.ndarray) else value
-            for name, value in ((f, getattr(self, f)) for f in self.__dataclass_fields__)
+            for name, value in ((f.name, getattr(self, f.name)) for f in fields(self))
         }
 
     @classmethod
     def from_dict(cls, saved: Mapping[str, Any]) -> Self:
         """Inverse of `to_dict`."""
+        if "wheel" in saved and cls is FeatureMap:
+            from evband.features.wheel import SheetMap
+
+            return SheetMap.from_dict(saved)  # type: ignore[return-value]
         values = dict(saved)
         for name, side in (("r_low", -LIMITLESS), ("r_high", LIMITLESS)):  # models older than these had no limit
             values.setdefault(name, [side] * len(values["r_shift"]))
@@ -300,11 +308,16 @@ class FeatureMap:
         """Channels of a trip as float arrays, nan where unknown; elevation becomes the grade of the road just driven."""
         signals = {}
         for c in self.channels:
+            if c not in trip.table.columns:
+                signals[c] = np.full(len(trip), np.nan)  # one of `optional`
+                continue
             column = trip.table[c].fill_nan(None)
             signals[c] = (column.forward_fill() if c in HELD else column).to_numpy().astype(float)
         if "elevation_m" in signals:
             speed = trip.table["speed_kmh"].to_numpy().astype(float) / 3.6
-            signals["elevation_m"] = road_load.grades(signals["elevation_m"], speed, starts_of(trip), 1.0 / self.hz)
+            unseen = ~np.maximum.accumulate(np.isfinite(signals["elevation_m"])) if self.optional else False
+            grades = road_load.grades(signals["elevation_m"], speed, starts_of(trip), 1.0 / self.hz)
+            signals["elevation_m"] = np.where(unseen, np.nan, grades)
         if self.edges:
             start, end = (np.asarray(trip.table[name].to_numpy(), dtype=float) for name in EDGES)
             signals |= road_load.edge_signals(start, end, self.hz)

@@ -23,6 +23,7 @@ class FeatureStream:
         """Begin a trip."""
         self._held: dict[str, float] = {}
         self._ticks = 0
+        self._seen = False  # an elevation
         self.gap()
 
     def gap(self) -> None:
@@ -41,7 +42,9 @@ class FeatureStream:
         speed = values.get("speed_kmh")
         for i, c in enumerate(self._map.channels):
             value = self._value(c, values, speed)
-            if value is None or not self._map.low[i] <= value <= self._map.high[i]:
+            if value is None and c in self._map.optional:
+                value = float("nan")
+            elif value is None or not self._map.low[i] <= value <= self._map.high[i]:
                 outside = True
             signals[c] = float(self._map.typical[i]) if value is None else value
             if c in HELD:
@@ -67,12 +70,13 @@ class FeatureStream:
         """Its memory, JSON-able."""
         slope = {name: getattr(self._slope, name) for name in self._slope.__slots__}
         last = {"last_speed": self._last_speed, "last_end": self._last_end}
-        return {"held": self._held, "ticks": self._ticks, **last, "slope": slope}
+        return {"held": self._held, "ticks": self._ticks, "seen": self._seen, **last, "slope": slope}
 
     def restore(self, saved: Mapping[str, Any]) -> None:
         """Go on from what `to_dict` gave."""
         self._held = {str(k): float(v) for k, v in saved["held"].items()}
         self._ticks = int(saved["ticks"])
+        self._seen = bool(saved.get("seen", False))
         self._last_speed, self._last_end = saved["last_speed"], saved["last_end"]
         for name in self._slope.__slots__:
             setattr(self._slope, name, float(saved["slope"][name]))
@@ -83,7 +87,9 @@ class FeatureStream:
             value = None
         if channel == "elevation_m":
             moved = (speed or 0.0) / 3.6 / self._map.hz
-            return self._slope.update(float("nan") if value is None else value, moved)
+            grade = self._slope.update(float("nan") if value is None else value, moved)
+            self._seen |= value is not None
+            return grade if self._seen or channel not in self._map.optional else None
         if channel == "acceleration_ms2" and value is None and speed is not None:
             before = speed if self._last_speed is None else self._last_speed
             return (speed - before) / 3.6 * self._map.hz

@@ -89,6 +89,27 @@ def predict(
     return Prediction(mu, scale, network.degrees_of_freedom(), quantiles, crossed / max(1, members * rows))
 
 
+def hidden_states(
+    arch: Architecture,
+    theta: NDArray[np.float32],  # [members, parameters]
+    x: NDArray[np.float32],  # [rows, inputs]
+    start: NDArray[np.bool_],  # [rows]
+) -> NDArray[np.float32]:
+    """[members, rows, hidden]: what each member's head sees of each row."""
+    from evband.network.kernels import cpu
+
+    layers = arch.lstm_layers(arch.unpack(theta))
+    states = np.empty((len(theta), len(x), arch.hidden), np.float32)
+    begin = np.flatnonzero(start)
+    length = np.diff(np.append(begin, len(x)))
+    for group in _groups(length):
+        index = np.minimum(begin[group] + np.arange(int(length[group[0]]))[:, None], len(x) - 1)  # [time, batch]
+        inside = np.arange(len(index))[:, None] < length[group]
+        h, _ = cpu.run(np.ascontiguousarray(x[index])[None], layers, None, None)
+        states[:, index[inside]] = h[:, inside]
+    return states
+
+
 def _network(arch: Architecture, theta: Any) -> Any:
     """What runs the members: the compiled kernel, or torch where the weights are on a GPU."""
     if isinstance(theta, np.ndarray):

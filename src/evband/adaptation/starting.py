@@ -1,0 +1,170 @@
+"""`evband start`: a model of a car from its data sheet alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evband.adaptation.base import Base
+from evband.adaptation.mass import pulls
+from evband.adaptation.state import Adaptation
+from evband.calibration.value import Calibration
+from evband.errors import SettingsError, VehicleError
+from evband.features.wheel import CABIN, INPUTS, ROADS, USUAL_KG, SheetMap, Wheel
+
+if TYPE_CHECKING:
+    from evband.model import PowerModel
+    from evband.vehicles import Sheet
+
+POPULATION = {"mass_kg": 0.05, "cda_m2": 0.08, "crr": 0.15}  # relative errors of the sheets that the base was made with
+PARTS = {"mass_kg": ("inertia", "rolling", "slope"), "cda_m2": ("aero",), "crr": ("rolling",)}
+PER_WHEEL = 1.1  # W at the battery for one at the wheels, about
+RANGES = {"speed_kmh": (0.0, 180.0, 40.0), "acceleration_ms2": (-6.0, 6.0, 0.0), "elevation_m": (-0.3, 0.3, 0.0),
+          "ambient_temp_c": (-25.0, 45.0, 20.0)}  # channel -> seen in the population from, to; usual  # fmt: skip
+STRANGE_KW_KG = 0.5  # beyond so many kilowatts per kilogram no road term counts
+SCALE_KEY = 7  # random stream of the draws
+
+
+def start(
+    vehicle: str | Sheet | None = None,
+    *,
+    base: str | Path | None = None,
+    hz: float = 1.0,
+    seed: int = 0,
+    **numbers: float | None,
+) -> PowerModel:
+    """A model with no data of the car: wide where cars differ, and ready for `adapt`.
+
+    `vehicle` is a name in the catalogue (`evband vehicles`), the path of a TOML sheet, or a `Sheet`; numbers such as
+    ``mass_kg=1700, cda_m2=0.62, crr=0.009`` take the place of the sheet's, and suffice without one (mass and CdA).
+
+    >>> model = start("Renault Zoe 52 kWh")
+    >>> model.settings_.members
+    30
+    """
+    from evband.model import PowerModel
+
+    if hz != 1.0:
+        raise SettingsError(
+            f"a model is started on a grid of 1 Hz, not {hz:g}; fit one on the car's own logs for another rate."
+        )
+    sheet = sheet_of(vehicle, **numbers)
+    ground = Base.load(None if base is None else Path(base))
+    model = PowerModel.of(ground.settings(hz, seed))
+    model.settings_ = ground.settings(hz, seed)
+    model.feature_map_ = sheet_map(ground, (sheet.mass_kg, sheet.cda_m2, sheet.crr), hz)
+    model.theta_ = members_of(ground, sheet, seed)
+    tonnes = sheet.mass_kg / 1000.0
+    scaled = {"bias": 1, "tau2": 2, "slow": 2, "fast": 2, "noise": 2, "most": 2}
+    model.energy_ = {name: value * tonnes ** scaled.get(name, 0) for name, value in ground.errors.items()}
+    neutral = ground.settings(hz, seed).architecture(len(INPUTS), len(ROADS)).unpack(ground.theta)["head_b"][:, 1]
+    model.adaptation_ = Adaptation(
+        sheet.to_dict(), ground.digest, ground.about, (ground.scale_shift, ground.scale_sd), ground.trip_effect,
+        np.linalg.inv(_covariance(ground)).astype(np.float32), neutral.copy(),
+        float(pulls(model.architecture_, ground.theta, model.feature_map_).mean()),
+    )  # fmt: skip
+    why = "started from a data sheet; its width comes from how cars and their logs differ"
+    model.calibration_ = Calibration(why=why)
+    model.summary_ = {"trips": 0, "rows": 0, "hours": 0.0, "epochs_run": 0, "restarts": {}, "tuning": []}
+    model.fingerprints_ = []
+    return model
+
+
+def sheet_of(vehicle: str | Sheet | None, **numbers: float | None) -> Sheet:
+    """The sheet that a user means."""
+    from evband.vehicles import Sheet, find, read_sheets
+
+    given = {name: value for name, value in numbers.items() if value is not None}
+    if isinstance(vehicle, Sheet):
+        return vehicle.with_numbers(**given)
+    if vehicle is None:
+        missing = [name for name in ("mass_kg", "cda_m2") if name not in given]
+        if missing:
+            raise SettingsError(
+                f"{missing[0]} is missing; give a vehicle's name, or its mass with load in kg and CdA in m2."
+            )
+        return _of_numbers(float(given.pop("mass_kg")), given)
+    found = _only(vehicle, read_sheets(vehicle)) if vehicle.endswith(".toml") else find(vehicle)
+    return found.with_numbers(**given)
+
+
+def _of_numbers(mass_kg: float, numbers: dict[str, float]) -> Sheet:
+    """A sheet of the smallest body that such numbers fit."""
+    from evband.vehicles import Sheet
+
+    load = min(100.0, 0.1 * mass_kg)
+    named = {"name": "a vehicle of given numbers", "kerb_kg": mass_kg - load, "load_kg": load}
+    problems = []
+    for body in ("car", "suv", "van", "truck", "bus"):
+        try:
+            return Sheet.from_dict({"crr": [0.009, "estimate"], "body": body, **named, **numbers})
+        except VehicleError as problem:
+            problems.append(problem)
+    raise problems[0]
+
+
+def _only(path: str, sheets: tuple[Sheet, ...]) -> Sheet:
+    if len(sheets) != 1:
+        raise SettingsError(
+            f"{path} has {len(sheets)} vehicles; give a file with one, or the name of one in the catalogue."
+        )
+    return sheets[0]
+
+
+def sheet_map(ground: Base, wheel: Wheel, hz: float) -> SheetMap:
+    """The base's features with a car's own physics: what does not grow with the mass is scaled by it."""
+    channels = tuple(RANGES)
+    low, high, typical = (np.array([RANGES[c][k] for c in channels]) for k in range(3))
+    heavy = wheel[0] / USUAL_KG
+    x_unit = np.array([heavy if name == "one" else 1.0 for name in INPUTS])
+    r_unit = np.array([heavy if name in CABIN else 1.0 for name in ROADS])
+    r_scale = ground.r_scale * r_unit
+    count = len(ROADS)
+    return SheetMap(
+        channels=channels, hz=hz, edges=True, fade=True, low=low, high=high, typical=typical,
+        input_names=INPUTS, x_shift=ground.x_shift * x_unit, x_scale=ground.x_scale * x_unit,
+        road_names=ROADS, r_shift=np.zeros(count), r_scale=r_scale, r_low=-1e3 * STRANGE_KW_KG * np.ones(count),
+        r_high=1e3 * STRANGE_KW_KG * np.ones(count), y_mean=0.0, y_std=ground.unit * wheel[0] / 1000.0,
+        gram=np.zeros((count, count)), moment=np.zeros(count), wheel=wheel,
+    )  # fmt: skip
+
+
+def members_of(ground: Base, sheet: Sheet, seed: int) -> NDArray[np.float32]:
+    """[members, parameters]: each member is a car that this sheet could belong to, with a log as noisy as they come."""
+    rng = np.random.default_rng([seed, SCALE_KEY])
+    theta = ground.theta.copy()
+    arch = ground.settings(1.0, seed).architecture(len(INPUTS), len(ROADS))
+    views = arch.unpack(theta)
+    roads = len(ROADS)
+    draws = _balanced(rng.standard_normal((len(theta), ground.spread.shape[1])))
+    deviation = np.einsum("mpq,mq->mp", np.linalg.cholesky(_covariance(ground)), draws)
+    for number, parts in PARTS.items():  # a sheet less certain than those of the population
+        more = max(0.0, sheet.uncertainty(number) ** 2 - POPULATION[number] ** 2) ** 0.5
+        error = more * _balanced(rng.standard_normal((len(theta), 1)))[:, 0]
+        for part in parts:
+            k = ROADS.index(part)
+            deviation[:, k] += error * PER_WHEEL * ground.r_scale[k] / ground.unit
+    views["road_w"] += deviation[:, :roads].astype(np.float32)
+    views["head_w"][:, 0] += deviation[:, roads:].astype(np.float32)
+    views["head_b"][:, 1] += (ground.scale_shift + ground.scale_sd * normal_scores(len(theta), rng)).astype(np.float32)
+    return theta
+
+
+def normal_scores(members: int, rng: np.random.Generator) -> NDArray[np.float64]:
+    """Quantiles of a standard normal at equal steps, in random order: thirty draws would miss its spread."""
+    from scipy.special import ndtri
+
+    return np.asarray(ndtri((rng.permutation(members) + 0.5) / members))
+
+
+def _balanced(draws: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Draws whose mean over members is zero: the mean car is known."""
+    return draws - draws.mean(0) if len(draws) > 1 else draws
+
+
+def _covariance(ground: Base) -> NDArray[np.float64]:
+    q = ground.spread.shape[1]
+    return ground.spread.astype(float) + 1e-8 * np.eye(q)

@@ -1,0 +1,92 @@
+"""Terms of a car that is known by its data sheet: power at its wheels, per kilogram, and the parts it is made of.
+
+    p = 1.05 k + c_rr g v + rho CdA v^3 / (2 m) + g v grade        W/kg, k = (v_end^2 - v_start^2) / (2 D)
+
+Per kilogram of the car all cars are alike enough to share weights; what a cabin draws does not grow with the car, so
+its terms are divided by the mass in units of `USUAL_KG` (by their scale). Elevation and temperature may be unknown (NaN): their terms
+are then zero, and inputs say that they are unknown. Floats (a tick) and arrays (a trip) alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from evband.errors import ArtifactError
+from evband.features.map import FeatureMap, _columns
+from evband.features.road_load import CHANGE, FADE, KINETIC, air_density, ambient_hinges, positive
+
+Wheel = tuple[float, float, float]  # mass in kg with driver and load, CdA in m2, c_rr
+
+OPTIONAL = ("elevation_m", "ambient_temp_c")  # may be missing in a log
+KNOTS_W_KG = (-25.0, -12.0, -5.0, 5.0, 12.0, 25.0)  # efficiency and regeneration bend there
+USUAL_KG = 1500.0
+ROTATING = 1.05  # inertia of wheels and motor beside the mass
+GRAVITY, AIR = 9.81, 1.225  # m/s2; kg/m3 at 15 C
+FARTHEST = 6.0  # deviations that an input may stray
+MILD_C = 20.0  # stands in for an unknown temperature: neither heats nor cools
+
+INPUTS = (
+    "speed_kmh", "acceleration_ms2", "dv", "wheel", "braking", "aero", "grade", "cold", "hot", "grade known",
+    "ambient known", "fade", "one",
+)  # fmt: skip
+ROADS = (
+    "wheel", "braking", *(f"max(0,wheel-{knot:g})" for knot in KNOTS_W_KG), "inertia", "a*v", "slowing", "rolling",
+    "aero", "slope", "dv", "cold", "hot", "fade*cold", "fade*hot", "fade", "one", "ambient unknown",
+)  # fmt: skip
+# terms whose kilowatts do not grow with the mass
+CABIN = frozenset({"cold", "hot", "fade*cold", "fade*hot", "fade", "one", "ambient unknown"})
+
+
+def wheel_terms(signals: Mapping[str, Any], wheel: Wheel) -> tuple[dict[str, Any], dict[str, Any]]:
+    """(inputs, road-load terms) of signals; `elevation_m` stands for the past grade, NaN where it is unknown."""
+    mass, cda, crr = wheel
+    v, a = signals["speed_kmh"] / 3.6, signals["acceleration_ms2"]
+    k, dv = signals.get(KINETIC, a * v), signals.get(CHANGE, a)  # by default a steady pull, long under way
+    fade = signals.get(FADE, 0.0 * v)
+    grade, ambient = signals["elevation_m"], signals["ambient_temp_c"]
+    seen, felt = 1.0 * (grade == grade), 1.0 * (ambient == ambient)  # NaN is not itself
+    grade, ambient = np.where(seen, grade, 0.0), np.where(felt, ambient, MILD_C)
+    cold, hot = ambient_hinges(ambient)
+    inertia, rolling, slope = ROTATING * k, crr * GRAVITY * v, GRAVITY * grade * v
+    aero = 0.5 * AIR * cda / mass * v * v * v * air_density(ambient)
+    power = inertia + rolling + aero + slope
+    braking, one = -positive(-power), 1.0 + 0.0 * v
+    inputs = (signals["speed_kmh"], a, dv, power, braking, aero, grade, cold, hot, seen, felt, fade, one)
+    hinges = [positive(power - knot) for knot in KNOTS_W_KG]
+    roads = (
+        power, braking, *hinges, inertia, a * v, -positive(-inertia), rolling, aero, slope, dv, cold, hot, fade * cold,
+        fade * hot, fade, one, 1.0 - felt,
+    )  # fmt: skip
+    return dict(zip(INPUTS, inputs, strict=True)), dict(zip(ROADS, roads, strict=True))
+
+
+@dataclass
+class SheetMap(FeatureMap):
+    """The features of a car that nobody has measured: scales come from a population of cars, physics from its sheet."""
+
+    optional: ClassVar[tuple[str, ...]] = OPTIONAL
+    wheel: Wheel = (USUAL_KG, 0.65, 0.009)
+
+    def _rows(self, signals: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray]:
+        """Scaled inputs, which reach no further than `FARTHEST` deviations, and road features of rows or of one tick."""
+        inputs, roads = wheel_terms(signals, self.wheel)
+        x = (_columns([inputs[name] for name in self.input_names]) - self.x_shift) / self.x_scale
+        r = _columns([roads[name] for name in self.road_names])
+        r = np.minimum(np.maximum(r, self.r_low), self.r_high)
+        return np.clip(x, -FARTHEST, FARTHEST), (r - self.r_shift) / self.r_scale
+
+    @classmethod
+    def from_dict(cls, saved: Mapping[str, Any]) -> Self:
+        """Inverse of `to_dict`."""
+        return super().from_dict({**saved, "wheel": tuple(float(number) for number in saved["wheel"])})
+
+    def _checked(self) -> Self:
+        if len(self.wheel) != 3 or not all(0 < number < 1e6 for number in self.wheel):
+            raise ArtifactError("the data sheet in the model file is damaged; start the model again.")
+        if set(self.input_names) - set(INPUTS) or set(self.road_names) - set(ROADS):
+            raise ArtifactError("the model file has terms that this evband does not know; update evband.")
+        return super()._checked()
