@@ -36,6 +36,7 @@ ROOMS = (
     "artifact",
     "card",
     "model",
+    "adaptation",
     "rivals",
     "export",
     "report",
@@ -52,6 +53,7 @@ FACE = {
     ("model", "streaming"): "model.stream()",
     ("trips", "logs"): "Trips.from_frame()",
     ("artifact", "model"): "load() makes the class that save() wrote",
+    ("artifact", "adaptation"): "the same, for what a started model has learned",
 }
 LOOSE, LINES, FUNCTION = 10, 350, 60
 LONGER = {  # file or file:function -> why it cannot be shorter

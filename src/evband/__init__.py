@@ -6,6 +6,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from evband.adaptation import adapt as adapt
+    from evband.adaptation import start as start
     from evband.bands import Bands as Bands
     from evband.calibration.online import OnlineCalibration as OnlineCalibration
     from evband.logs.reading import read_trips as read_trips
@@ -26,6 +28,7 @@ _PUBLIC = {
     "Cleaning": "evband.trips.quality",
     "OnlineCalibration": "evband.calibration.online",
     "PowerModel": "evband.model",
+    "adapt": "evband.adaptation",
     "compare": "evband.scores",
     "evaluate": "evband.scores",
     "load": "evband.model",
@@ -33,6 +36,7 @@ _PUBLIC = {
     "Trips": "evband.trips",
     "read_trips": "evband.logs.reading",
     "simulate": "evband.simulation.drives",
+    "start": "evband.adaptation",
 }
 
 __all__ = [*_PUBLIC, "__version__"]

@@ -63,12 +63,14 @@ def _facts(model: PowerModel) -> dict[str, Any]:
         "energy": model.energy_,
         "summary": model.summary_,
         "fingerprints": model.fingerprints_,
+        "adaptation": None if model.adaptation_ is None else model.adaptation_.meta(),
     }
 
 
 def _tensors(model: PowerModel) -> dict[str, NDArray[np.float32]]:
     weights = model.architecture_.unpack(model.theta_)
-    return {name: np.ascontiguousarray(value, np.float32) for name, value in weights.items()}
+    tensors = {name: np.ascontiguousarray(value, np.float32) for name, value in weights.items()}
+    return tensors if model.adaptation_ is None else tensors | model.adaptation_.tensors()
 
 
 def load(path: Path) -> PowerModel:
@@ -95,6 +97,7 @@ def _model(meta: dict[str, Any], tensors: dict[str, NDArray]) -> PowerModel:
     settings = _settings(meta["settings"])
     features = _features(meta["features"])
     arch = settings.architecture(len(features.input_names), len(features.road_names))
+    learned = {name: tensors.pop(name) for name in list(tensors) if name.startswith("adapt.")}
     theta = _weights(tensors, arch.shapes, _networks(meta["networks"], settings))
     model = PowerModel(**_arguments(meta, settings))
     model.settings_, model.feature_map_, model.theta_ = settings, features, theta
@@ -102,6 +105,10 @@ def _model(meta: dict[str, Any], tensors: dict[str, NDArray]) -> PowerModel:
     model.calibration_ = Calibration.of_version_1(meta) if old else Calibration.from_dict(meta["calibration"])
     model.energy_, model.summary_ = meta["energy"], {"made_with": dict(meta["made_with"]), **meta["summary"]}
     model.fingerprints_ = [str(f) for f in meta["fingerprints"]]
+    if meta.get("adaptation") is not None:
+        from evband.adaptation.state import Adaptation
+
+        model.adaptation_ = Adaptation.read(dict(meta["adaptation"]), learned, len(theta), arch.road + arch.hidden)
     return model
 
 

@@ -50,6 +50,7 @@ class PowerModel(Estimator):
     prior: str | PowerModel | None
     tune: bool
     device: str
+    adaptation_: Any = None  # of a started model: `evband.adaptation.state.Adaptation`
 
     def __init__(self, method: str = "t-anchor", **settings: Unpack[Arguments]):
         given = self.__signature__.bind(method, **settings)
@@ -353,6 +354,10 @@ class PowerModel(Estimator):
         from evband.streaming import Stream
 
         return Stream(self, level)
+
+    def on_grid(self, trips: Any) -> Trips:
+        """Trips, or a frame, on this model's grid."""
+        return self._on_grid(trips, self.settings_)
 
     # Files ----------------------------------------------------------------------------------------------------------
 

@@ -17,6 +17,7 @@ from typing import Annotated, Any
 import typer
 
 from evband import __version__
+from evband.cli.adapt import adapt
 from evband.cli.calibrate import calibrate
 from evband.cli.collapse import collapse
 from evband.cli.convert import convert
@@ -33,6 +34,7 @@ from evband.cli.range import range
 from evband.cli.route import route
 from evband.cli.serve import serve
 from evband.cli.simulate import simulate
+from evband.cli.start import start
 from evband.cli.stream import stream
 from evband.cli.study import study
 from evband.cli.vehicles import vehicles
@@ -43,6 +45,8 @@ COMMANDS: tuple[Callable[..., Any], ...] = (
     inspect,
     convert,
     simulate,
+    start,
+    adapt,
     fit,
     predict,
     evaluate,

@@ -22,7 +22,7 @@ def check_supplies(model: PowerModel, route: Route) -> None:
     """A ChannelError that names what the route lacks of the model's inputs; the cabin's draw can be filled in."""
     from evband.energy.calibrating import cabin_of
 
-    filled = {CABIN} if cabin_of(model) is not None else set()
+    filled = {*model.feature_map_.optional, *([CABIN] if cabin_of(model) is not None else [])}
     missing = [c for c in model.feature_map_.channels if c not in route.channels and c not in filled]
     if missing:
         known = [c for c in model.feature_map_.channels if c in route.channels]

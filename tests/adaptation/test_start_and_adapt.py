@@ -1,0 +1,151 @@
+"""A model from a data sheet, and what logs of the car make of it: on made-up cars whose power is known."""
+
+import numpy as np
+import polars as pl
+import pytest
+
+import evband
+from evband.adaptation import Base
+from evband.adaptation.mass import effective_mass
+from evband.errors import ArtifactError, SettingsError, TripsError, VehicleError
+from evband.simulation.cycles import follow, random_drive
+from evband.trips import Trip, Trips
+
+KG, CDA, CRR = 1600.0, 0.62, 0.009
+
+
+def trip(seed: int, mass: float = KG, seconds: int = 600, sign: float = 1.0, unit: float = 1.0) -> Trip:
+    """A drive of a car with plain physics: traction at 90 %, half of braking back, 0.6 kW beside it."""
+    rng = np.random.default_rng(seed)
+    reference = random_drive([("town", 200.0), ("rural", 200.0), ("motorway", 300.0)], rng)
+    v = follow(reference, 0.25, 4 * seconds, 0.5, rng)
+    a = np.gradient(v, 0.25)
+    wheel = (1.05 * mass * a + CRR * mass * 9.81 * (v > 0.1) + 0.6 * CDA * v**2) * v / 1000.0
+    power = 0.6 + np.where(wheel > 0, wheel / 0.9, 0.6 * wheel) + 0.3 * rng.standard_normal(len(v))
+    table = pl.DataFrame({"time_s": 0.25 * np.arange(len(v)), "speed_kmh": 3.6 * v, "power_kw": sign * unit * power})
+    return Trip(f"t{seed}", table)
+
+
+@pytest.fixture(scope="module")
+def started() -> evband.PowerModel:
+    return evband.start(mass_kg=KG, cda_m2=CDA, crr=CRR)
+
+
+@pytest.fixture(scope="module")
+def adapted(started: evband.PowerModel) -> evband.PowerModel:
+    return evband.adapt(started, Trips([trip(1), trip(2)]))
+
+
+def test_a_started_model_covers_a_car_that_nobody_measured(started: evband.PowerModel) -> None:
+    scores = evband.evaluate(started.predict(Trips([trip(3), trip(4)])))
+    assert scores["coverage"] > 0.8
+    assert scores["rmse_kw"] < 6.0
+
+
+def test_adapting_narrows_the_band_and_lowers_the_error(started: evband.PowerModel, adapted: evband.PowerModel) -> None:
+    test = Trips([trip(5), trip(6)])
+    before, after = (evband.evaluate(model.predict(test)) for model in (started, adapted))
+    assert after["crps_kw"] < 0.7 * before["crps_kw"]
+    assert after["width_kw"] < 0.6 * before["width_kw"]
+    assert after["epistemic_kw"] < before["epistemic_kw"]
+    assert 0.7 < after["coverage"] <= 1.0
+
+
+def test_it_survives_its_file_and_goes_on(adapted: evband.PowerModel, tmp_path) -> None:
+    adapted.save(tmp_path / "car.evband")
+    loaded = evband.load(tmp_path / "car.evband")
+    test = Trips([trip(7)])
+    np.testing.assert_array_equal(loaded.predict(test).mean, adapted.predict(test).mean)
+    assert loaded.adaptation_.minutes == adapted.adaptation_.minutes
+    again = evband.adapt(loaded, Trips([trip(8)]))
+    assert again.adaptation_.trips == 3
+
+
+def test_the_stream_equals_predict_with_and_without_elevation(adapted: evband.PowerModel) -> None:
+    drive = trip(9, seconds=200).on_grid(1.0)
+    for table in (drive.table, drive.table.with_columns(elevation_m=pl.Series(np.linspace(100.0, 140.0, len(drive))))):
+        bands = adapted.predict(Trips([Trip("x", table, 1.0)]))
+        stream = adapted.stream()
+        names = [
+            n
+            for n in ("speed_kmh", "acceleration_ms2", "elevation_m", "speed_start_kmh", "speed_end_kmh")
+            if n in table
+        ]
+        ticks = [stream.tick(**row) for row in table.select(names).to_dicts()]
+        np.testing.assert_allclose([t.mean_kw for t in ticks], bands.mean, atol=2e-4)
+        assert not any(t.outside for t in ticks[60:])
+
+
+def test_a_sheet_that_is_a_fifth_too_heavy_is_found_out() -> None:
+    heavy = evband.start(mass_kg=1.2 * KG, cda_m2=CDA, crr=CRR)
+    exact = evband.start(mass_kg=KG, cda_m2=CDA, crr=CRR)
+    drives = Trips([trip(n) for n in range(20, 24)])
+    found = [effective_mass(evband.adapt(model, drives)).mean() for model in (heavy, exact)]
+    assert found[0] == pytest.approx(found[1], rel=0.05)
+
+
+def test_energy_and_range_work_on_a_started_model(started: evband.PowerModel) -> None:
+    (energy,) = started.energy(Trips([trip(10)]))
+    lower, upper = energy.interval(0.9)
+    assert 0 < lower < energy.mean_kwh < upper < 5
+
+
+@pytest.mark.parametrize(
+    ("drive", "words"),
+    [
+        (trip(11, sign=-1.0), "--flip-power"),
+        (trip(12, unit=300.0), "unit"),
+        (trip(13, mass=9000.0), "another car's"),
+    ],
+)
+def test_a_log_that_cannot_be_this_cars_is_refused(started: evband.PowerModel, drive: Trip, words: str) -> None:
+    with pytest.raises(TripsError, match=words):
+        evband.adapt(started, Trips([drive]))
+
+
+def test_a_trip_counts_once(adapted: evband.PowerModel) -> None:
+    with pytest.raises(TripsError, match="already"):
+        evband.adapt(adapted, Trips([trip(1)]))
+    again = evband.adapt(adapted, Trips([trip(1), trip(14)]))
+    assert again.adaptation_.trips == 3
+    assert "left out" in again.adaptation_.notes[0]
+
+
+def test_what_cannot_be_started_or_adapted_says_why(started: evband.PowerModel) -> None:
+    with pytest.raises(VehicleError, match="nearest"):
+        evband.start("Tesler Modell Drei")
+    with pytest.raises(SettingsError, match="mass_kg is missing"):
+        evband.start(cda_m2=0.6)
+    with pytest.raises(SettingsError, match="1 Hz"):
+        evband.start("BMW i3 60 Ah", hz=10.0)
+    with pytest.raises(SettingsError, match="longer log"):
+        evband.adapt(started, Trips([trip(15, seconds=20)]))
+
+
+def test_a_damaged_base_is_one_sentence(tmp_path) -> None:
+    path = tmp_path / "fleet.evband"
+    Base.load().save(path)
+    assert Base.load(path).digest
+    path.write_bytes(path.read_bytes()[:5000])
+    with pytest.raises(ArtifactError, match="is not a base"):
+        Base.load(path)
+
+
+def test_the_posterior_of_a_linear_car_is_the_textbooks() -> None:
+    """With Gaussian rows and no trip effects, members after the update have the mean and covariance of Bayes' rule."""
+    from evband.adaptation.update import CORRELATED
+
+    rng = np.random.default_rng(0)
+    q, rows, members, noise = 3, 60, 4000, 0.5
+    prior = np.diag([1.0, 0.5, 0.2])
+    phi, truth = rng.standard_normal((rows, q)), np.array([0.7, -0.3, 0.2])
+    y = phi @ truth + noise * rng.standard_normal(rows)
+    information = phi.T @ phi / noise**2 / CORRELATED
+    drawn = rng.multivariate_normal(np.zeros(q), prior, members)
+    root = np.linalg.cholesky(information)
+    gain = (phi.T @ (y[:, None] - phi @ drawn.T) / noise**2 / CORRELATED).T + rng.standard_normal((members, q)) @ root.T
+    after = drawn + np.linalg.solve(information + np.linalg.inv(prior), gain.T).T
+    covariance = np.linalg.inv(information + np.linalg.inv(prior))
+    mean = covariance @ (phi.T @ y) / noise**2 / CORRELATED
+    np.testing.assert_allclose(after.mean(0), mean, atol=4 * np.sqrt(np.diag(covariance) / members).max())
+    np.testing.assert_allclose(np.cov(after.T), covariance, atol=0.05)
