@@ -125,8 +125,14 @@ class PowerModel(Estimator):
             from evband.energy import find_contradictions
 
             self._calibrate(trips, job)
-            find_contradictions(self)
+            find_contradictions(self, self._car())
         return self
+
+    def _car(self) -> dict[str, float]:
+        """Figures of the car that the road-load path gives."""
+        from evband.card import effective_terms
+
+        return {term.name: term.mean for term in effective_terms(self)}
 
     def _calibrate(self, trips: Trips, job: Job) -> None:
         """Stretch the mixture so that it holds on trips that its members never saw."""
@@ -186,7 +192,7 @@ class PowerModel(Estimator):
             raise TripsError(found.why.removeprefix("not calibrated: "))
         self.calibration_ = found
         self.energy_ = energy_part(self, trips, bands)
-        find_contradictions(self)
+        find_contradictions(self, self._car())
         self.fingerprints_ = sorted({*self.fingerprints_, *trips.traces})
         return self
 

@@ -174,7 +174,8 @@ def test_the_cabin_is_learned_and_survives_the_file():
 
 
 def test_a_sane_model_does_not_contradict_physics(model):
-    assert model_contradictions(model) == contradictions(model) == []
+    assert model_contradictions(model) == contradictions(model, {}) == []
+    assert contradictions(model, {"drag area": -0.69}) == ["its drag area is -0.69 m2, and cars have 0.1 to 15"]
 
 
 def test_a_log_that_contradicts_physics_is_found_and_range_shouts_or_refuses():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,67 +12,81 @@ from evband.cli.options import ShowUnits, Units
 from evband.cli.seen import warn_if_not_calibrated
 from evband.cli.show import console
 
+if TYPE_CHECKING:
+    from evband.energy import Range
+    from evband.model import PowerModel
+
+
+ModelOption = Annotated[Path, typer.Argument(metavar="MODEL", help="A fitted model, car.evband.")]
+SocOption = Annotated[float, typer.Option(help="State of charge now, in percent.")]
+CapacityKwhOption = Annotated[float, typer.Option("--capacity-kwh", help="Usable energy of the full battery.")]
+RouteOption = Annotated[
+    Path | None, typer.Option(help="Route: profile CSV, GPX, GeoJSON, answer of OSRM or Valhalla, or a log.")
+]
+DemOption = Annotated[
+    Path | None, typer.Option("--dem", metavar="DIR", help="Elevation of the route from the tiles in this folder.")
+]
+DistanceKmOption = Annotated[
+    float | None, typer.Option("--distance-km", help="Instead of --route: a flat way so long ...")
+]
+SpeedKmhOption = Annotated[float | None, typer.Option("--speed-kmh", help="... at this speed.")]
+ReserveSocOption = Annotated[float, typer.Option("--reserve-soc", help="Charge to arrive with at least.")]
+SoFarOption = Annotated[Path | None, typer.Option("--so-far", help="Log of the drive up to now, with its power.")]
+AmbientOption = Annotated[float | None, typer.Option("--ambient", help="Temperature in C all along the route.")]
+PlotOption = Annotated[Path | None, typer.Option("--plot", help="Charge over distance as a fan, .html or .png.")]
+JsonOption = Annotated[Path | None, typer.Option("--json", help="Write the answer as one JSON object.")]
+SocSpreadOption = Annotated[
+    float, typer.Option("--soc-spread", help="Standard deviation of the state of charge, in percent.")
+]
+CapacitySpreadOption = Annotated[
+    float, typer.Option("--capacity-spread", help="Standard deviation of the capacity, in percent of it.")
+]
+PayloadOption = Annotated[float, typer.Option("--payload-kg", help="Load beyond that of the training trips.")]
+PayloadSpreadOption = Annotated[float, typer.Option("--payload-spread-kg", help="Its standard deviation.")]
+AmbientSpreadOption = Annotated[
+    float, typer.Option("--ambient-spread", help="Standard deviation of the temperature, in C.")
+]
+HeadWindOption = Annotated[float, typer.Option("--head-wind", help="Wind from ahead all along, in m/s.")]
+HeadWindSpreadOption = Annotated[float, typer.Option("--head-wind-spread", help="Its standard deviation.")]
+StopsOption = Annotated[float, typer.Option("--stops-min", help="Minutes of standing beyond the route's.")]
+StopsSpreadOption = Annotated[float, typer.Option("--stops-spread-min", help="Their standard deviation.")]
+WhatIfOption = Annotated[bool, typer.Option("--what-if", help="Beside it: slower, colder, against the wind.")]
+
 
 def range(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A fitted model, car.evband.")],
-    soc: Annotated[float, typer.Option(help="State of charge now, in percent.")],
-    capacity_kwh: Annotated[float, typer.Option("--capacity-kwh", help="Usable energy of the full battery.")],
-    route: Annotated[
-        Path | None, typer.Option(help="Route: profile CSV, GPX, GeoJSON, answer of OSRM or Valhalla, or a log.")
-    ] = None,
-    dem: Annotated[
-        Path | None, typer.Option("--dem", metavar="DIR", help="Elevation of the route from the tiles in this folder.")
-    ] = None,
-    distance_km: Annotated[
-        float | None, typer.Option("--distance-km", help="Instead of --route: a flat way so long ...")
-    ] = None,
-    speed_kmh: Annotated[float | None, typer.Option("--speed-kmh", help="... at this speed.")] = None,
-    reserve_soc: Annotated[float, typer.Option("--reserve-soc", help="Charge to arrive with at least.")] = 10.0,
-    so_far: Annotated[Path | None, typer.Option("--so-far", help="Log of the drive up to now, with its power.")] = None,
-    ambient: Annotated[float | None, typer.Option("--ambient", help="Temperature in C all along the route.")] = None,
-    plot: Annotated[Path | None, typer.Option("--plot", help="Charge over distance as a fan, .html or .png.")] = None,
-    json: Annotated[Path | None, typer.Option("--json", help="Write the answer as one JSON object.")] = None,
-    soc_spread: Annotated[
-        float, typer.Option("--soc-spread", help="Standard deviation of the state of charge, in percent.")
-    ] = 0.0,
-    capacity_spread: Annotated[
-        float, typer.Option("--capacity-spread", help="Standard deviation of the capacity, in percent of it.")
-    ] = 0.0,
-    payload: Annotated[float, typer.Option("--payload-kg", help="Load beyond that of the training trips.")] = 0.0,
-    payload_spread: Annotated[float, typer.Option("--payload-spread-kg", help="Its standard deviation.")] = 0.0,
-    ambient_spread: Annotated[
-        float, typer.Option("--ambient-spread", help="Standard deviation of the temperature, in C.")
-    ] = 0.0,
-    head_wind: Annotated[float, typer.Option("--head-wind", help="Wind from ahead all along, in m/s.")] = 0.0,
-    head_wind_spread: Annotated[float, typer.Option("--head-wind-spread", help="Its standard deviation.")] = 0.0,
-    stops: Annotated[float, typer.Option("--stops-min", help="Minutes of standing beyond the route's.")] = 0.0,
-    stops_spread: Annotated[float, typer.Option("--stops-spread-min", help="Their standard deviation.")] = 0.0,
-    what_if: Annotated[bool, typer.Option("--what-if", help="Beside it: slower, colder, against the wind.")] = False,
+    model: ModelOption,
+    soc: SocOption,
+    capacity_kwh: CapacityKwhOption,
+    route: RouteOption = None,
+    dem: DemOption = None,
+    distance_km: DistanceKmOption = None,
+    speed_kmh: SpeedKmhOption = None,
+    reserve_soc: ReserveSocOption = 10.0,
+    so_far: SoFarOption = None,
+    ambient: AmbientOption = None,
+    plot: PlotOption = None,
+    json: JsonOption = None,
+    soc_spread: SocSpreadOption = 0.0,
+    capacity_spread: CapacitySpreadOption = 0.0,
+    payload: PayloadOption = 0.0,
+    payload_spread: PayloadSpreadOption = 0.0,
+    ambient_spread: AmbientSpreadOption = 0.0,
+    head_wind: HeadWindOption = 0.0,
+    head_wind_spread: HeadWindSpreadOption = 0.0,
+    stops: StopsOption = 0.0,
+    stops_spread: StopsSpreadOption = 0.0,
+    what_if: WhatIfOption = False,
     units: ShowUnits = Units.KM,
 ) -> None:
     """How far the battery reaches along a route, the chance to arrive, and the charge left, all as distributions.
 
     Example: evband range car.evband --soc 62 --capacity-kwh 77.4 --route route.csv
     """
-    from json import dumps
-
-    from evband.energy import (  # fmt: skip
-        Doubts,
-        advice,
-        advice_lines,
-        changes,
-        check_battery,
-        given,
-        range_json,
-        range_warnings,
-        shares_line,
-        what_ifs,
-    )
-    from evband.energy.fan import check_picture, write_fan
-    from evband.files import whole_file
+    from evband.energy import Doubts, check_battery, range_warnings, what_ifs
+    from evband.energy.fan import check_picture
     from evband.model import load
     from evband.report.tables import range_table
-    from evband.routes import read_route, route_source
+    from evband.routes import route_source
 
     check_battery(soc, capacity_kwh, reserve_soc)
     if plot:
@@ -94,10 +108,29 @@ def range(
     for name, answer in found.items():
         if isinstance(answer, str):
             print(f"{name}: {answer}")
+    _answer(fitted, found, way, options, plot, json)
+
+
+def _answer(
+    fitted: PowerModel,
+    found: dict[str, Range | str],
+    way: Any,
+    options: dict[str, Any],
+    plot: Path | None,
+    json: Path | None,
+) -> None:
+    """What the doubt comes from, why the rest takes what it takes, what to do; the picture and the file."""
+    from json import dumps
+
+    from evband.energy import advice, advice_lines, changes, given, range_json, shares_line
+    from evband.energy.fan import write_fan
+    from evband.files import whole_file
+    from evband.routes import read_route
+
     print(f"doubt comes from: {shares_line(given(found))}")
     more: dict[str, Any] = {}
-    if so_far is not None:
-        more["because_kwh"] = changes(fitted, given(found), way, driven, ambient)
+    if options["so_far"] is not None:
+        more["because_kwh"] = changes(fitted, given(found), way, options["so_far"], options["ambient_c"])
         told = ", ".join(f"{name} {kwh:+.2f} kWh" for name, kwh in more["because_kwh"].items())
         print(f"the rest against going on as so far: {told}")
     more |= advice(fitted, given(found), way, **options)

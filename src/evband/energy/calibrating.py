@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -75,12 +76,14 @@ def energy_part(model: PowerModel, trips: Trips, bands: Bands | None, job: Job |
     }
 
 
-def find_contradictions(model: PowerModel) -> list[str]:
-    """Check a calibrated model against physics and keep what was found in its energy part."""
+def find_contradictions(model: PowerModel, terms: Mapping[str, float]) -> None:
+    """Check a calibrated model against physics; keep what was found, and the car's figures, in its energy part."""
     if model.energy_ is None:
-        return []
-    model.energy_["contradictions"] = contradictions(model)
-    return list(model.energy_["contradictions"])
+        return
+    drag, idle = terms.get("drag area"), terms.get("auxiliary power")
+    if drag is not None and idle is not None:
+        model.energy_["car"] = {"drag_m2": drag, "idle_kw": idle}
+    model.energy_["contradictions"] = contradictions(model, terms)
 
 
 def cabin_of(model: PowerModel) -> Cabin | None:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evband.energy.drives import Drive
-from evband.errors import SettingsError
+from evband.errors import ArtifactError, SettingsError
 
 if TYPE_CHECKING:
     from evband.model import PowerModel
@@ -27,7 +27,7 @@ Array = NDArray[np.float64]
 GRAVITY, AIR_DENSITY = 9.81, 1.2
 EFFICIENCY, REGAINED, ROLLING = 0.88, 0.65, 0.009
 DRAG_M2, DRAG_LIMITS_M2 = 0.65, (0.4, 1.2)  # where the model cannot tell, and what of a car's is believed
-IDLE_LIMITS_KW = (0.2, 5.0)
+IDLE_KW, IDLE_LIMITS_KW = 0.5, (0.2, 5.0)
 
 
 @dataclass(frozen=True)
@@ -74,12 +74,13 @@ def stops_kw(minutes: float, idle_kw: float, drive: Drive, route_km: float) -> A
 
 
 def car_of(model: PowerModel) -> tuple[float, float]:
-    """(drag area in m2, power at a standstill in kW) as the model's road-load path has them, within what cars have."""
-    from evband.card import effective_terms
-
-    terms = {term.name: term.mean for term in effective_terms(model)}
-    drag = float(np.clip(terms.get("drag area", DRAG_M2), *DRAG_LIMITS_M2))
-    return drag, float(np.clip(terms.get("auxiliary power", 0.5), *IDLE_LIMITS_KW))
+    """(drag area in m2, power at a standstill in kW) as fitting read them off the road-load path, within what cars have."""
+    saved = (model.energy_ or {}).get("car")
+    try:
+        drag, idle = (DRAG_M2, IDLE_KW) if saved is None else (float(saved["drag_m2"]), float(saved["idle_kw"]))
+    except (KeyError, TypeError, ValueError) as problem:
+        raise ArtifactError(f"The car's figures in the model file are damaged ({problem}); fit it again.") from None
+    return float(np.clip(drag, *DRAG_LIMITS_M2)), float(np.clip(idle, *IDLE_LIMITS_KW))
 
 
 def physical_kw(model: PowerModel, doubts: Doubts, drive: Drive, route_km: float) -> tuple[Array, dict[str, Array]]:

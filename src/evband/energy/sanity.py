@@ -7,6 +7,7 @@ wrong channel or altitude glitches can teach otherwise; then `fit` says so, and 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,6 +25,7 @@ LIMITS = {  # of the effective terms, which hold the drive train's losses, too: 
     "rolling resistance": (0.0, 6_000.0),
     "drag area": (0.1, 15.0),
 }
+UNITS = {"effective mass": "kg", "rolling resistance": "N", "drag area": "m2"}
 STANDING_KW = (-1.0, 20.0)  # what a standing car may draw
 SLOWEST_KMH, STEP_KMH = 60.0, 20.0
 SETTLED_S = 240.0
@@ -32,15 +34,14 @@ LEAST_KWH_100KM, MOST_KWH_100KM = 4.0, 300.0
 FALL_M_PER_KM = 5.0  # a road that falls more than this may take hardly any energy
 
 
-def contradictions(model: PowerModel) -> list[str]:
-    """Sentences that say where the model contradicts physics; empty for a sane one."""
-    from evband.card import effective_terms
+def contradictions(model: PowerModel, terms: Mapping[str, float]) -> list[str]:
+    """Sentences that say where the model contradicts physics; empty for a sane one.
 
+    `terms` are the figures that its road-load path gives of the car (`evband.card.effective_terms`)."""
     found = []
-    for term in effective_terms(model):
-        low, high = LIMITS.get(term.name, (-np.inf, np.inf))
-        if not low <= term.mean <= high:
-            found.append(f"its {term.name} is {term.mean:.3g} {term.unit}, and cars have {low:g} to {high:g}")
+    for name, (low, high) in LIMITS.items():
+        if name in terms and not low <= terms[name] <= high:
+            found.append(f"its {name} is {terms[name]:.3g} {UNITS[name]}, and cars have {low:g} to {high:g}")
     return found + _of_steady_drives(model)
 
 
