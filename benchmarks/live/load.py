@@ -59,7 +59,7 @@ def serve_cars(count: int, port: int, http: int, model: str, folder: str, keep: 
     serve(config, Fleet(cars, [fitted] * count))
 
 
-def generate(count: int, port: int, begin: float, seconds: int) -> None:
+def generate(count: int, port: int, ready: Any, start_at: Any, seconds: int) -> None:
     """Messages of all cars, each at its own phase of the second."""
     import polars as pl
 
@@ -68,6 +68,8 @@ def generate(count: int, port: int, begin: float, seconds: int) -> None:
     start = rng.integers(0, len(drive), count)
     s = connection(port, "generator")
     groups = np.array_split(np.arange(count), SLOTS)
+    ready.wait()
+    begin = start_at.value
     for second in range(seconds):
         for slot, cars in enumerate(groups):
             due = begin + second + slot / SLOTS
@@ -85,11 +87,13 @@ def generate(count: int, port: int, begin: float, seconds: int) -> None:
             s.sendall(b"".join(lines))
 
 
-def listen(count: int, port: int, begin: float, seconds: int, out: Any) -> None:
+def listen(count: int, port: int, ready: Any, start_at: Any, seconds: int, out: Any) -> None:
     """States as they arrive: latency from when the message was due, and how many seconds of each car were seen."""
     s = connection(port, "listener")
     s.sendall(packet(SUBSCRIBE, 2, b"\0\1" + text("evband/+/state") + b"\0"))
     s.settimeout(1.0)
+    ready.wait()
+    begin = start_at.value
     packets, waits, seen = Packets(), [], np.zeros((count, seconds), bool)
     while time.time() < begin + seconds + 8.0:
         try:
@@ -139,13 +143,17 @@ def run(count: int, seconds: int, model: str, keep: bool) -> dict[str, object]:
         service.start()
         try:
             _wait(http)
-            begin, out = float(int(time.time()) + 4), context.Queue()
+            out, ready, start_at = context.Queue(), context.Barrier(3), context.Value("d", 0.0)
             parts = {
-                "listener": context.Process(target=listen, args=(count, port, begin, seconds, out)),
-                "generator": context.Process(target=generate, args=(count, port, begin, seconds)),
+                "listener": context.Process(target=listen, args=(count, port, ready, start_at, seconds, out)),
+                "generator": context.Process(target=generate, args=(count, port, ready, start_at, seconds)),
             }
             for process in parts.values():
                 process.start()
+            while ready.n_waiting < 2:  # both have started
+                time.sleep(0.05)
+            begin = start_at.value = float(int(time.time()) + 2)
+            ready.wait()
             pids = {"service": service.pid or 0, "mosquitto": mosquitto.pid} | {n: p.pid or 0 for n, p in parts.items()}
             time.sleep(max(begin - time.time(), 0.0) + 2.0)
             before = {name: cores(pid) for name, pid in pids.items()}
