@@ -51,6 +51,38 @@ class Server:
             return False
 
 
+def play(
+    client: Client, servers: list[Server], drive: list[dict[str, Any]], kills: int, qos: int
+) -> tuple[float, int, list[tuple[float, float]]]:
+    """Send a message per second to both and kill the second again and again: (start, seconds sent, times dead)."""
+    while not (all(server.ready() for server in servers) and client.connected):
+        time.sleep(0.2)
+    dead: list[tuple[float, float]] = []
+    start = float(int(time.time()) + 2)
+    second, killed_at, next_kill = 0, 0.0, start + 20.0
+    while len(dead) < kills or time.time() < dead[-1][1] + 62.0:
+        at = start + second
+        time.sleep(max(at - time.time(), 0.0))
+        row = drive[second % 900]
+        message = {
+            "utc": at, "speed": row["speed_kmh"], "elevation": row["elevation_m"], "ext_temp": row["ambient_temp_c"],
+            "power": row["power_kw"] or 1.0, "soc": row["soc_pct"],
+        }  # fmt: skip
+        for server in servers:
+            client.publish(f"evband/{server.car}/in", json.dumps(message).encode(), qos=qos)
+        second += 1
+        if killed_at and servers[1].ready():
+            dead.append((killed_at, time.time()))
+            killed_at, next_kill = 0.0, time.time() + 5.0 + (second * 7919 % 10)
+        if not killed_at and time.time() > next_kill and len(dead) < kills:
+            servers[1].process.kill()
+            servers[1].process.wait()
+            killed_at = time.time()
+            servers[1].start()
+    time.sleep(3.0)
+    return start, second, dead
+
+
 def run(kills: int, qos: int) -> dict[str, Any]:
     broker = shutil.which("mosquitto", path="/usr/sbin:/usr/bin")
     assert broker, "mosquitto is missing; python -m tools.live_parts installs it"
@@ -65,46 +97,21 @@ def run(kills: int, qos: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as name:
         folder, port = Path(name), _free()
         (folder / "m.conf").write_text(f"listener {port} 127.0.0.1\nallow_anonymous true\nmax_queued_messages 100000\n")
-        mosquitto = subprocess.Popen([broker, "-c", str(folder / "m.conf")], stderr=subprocess.DEVNULL)
+        command = [broker, "-c", str(folder / "m.conf")]
+        mosquitto = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         time.sleep(1.0)
         client = Client(Mqtt(port=port, client_id="sender"), ["evband/+/state"], heard)
         client.start()
         servers = [Server(folder / car, car, port) for car in states]
-        while not (all(server.ready() for server in servers) and client.connected):
-            time.sleep(0.2)
-        dead: list[tuple[float, float]] = []
-        start = float(int(time.time()) + 2)
-        second, killed_at, next_kill = 0, 0.0, start + 20.0
-        while len(dead) < kills or time.time() < dead[-1][1] + 62.0:
-            at = start + second
-            time.sleep(max(at - time.time(), 0.0))
-            row = drive[second % 900]
-            message = {
-                "utc": at,
-                "speed": row["speed_kmh"],
-                "elevation": row["elevation_m"],
-                "ext_temp": row["ambient_temp_c"],
-                "power": row["power_kw"] or 1.0,
-                "soc": row["soc_pct"],
-            }
-            for car in states:
-                client.publish(f"evband/{car}/in", json.dumps(message).encode(), qos=qos)
-            second += 1
-            if killed_at and servers[1].ready():
-                dead.append((killed_at, time.time()))
-                killed_at, next_kill = 0.0, time.time() + 5.0 + (second * 7919 % 10)
-            if not killed_at and time.time() > next_kill and len(dead) < kills:
-                servers[1].process.kill()
-                servers[1].process.wait()
-                killed_at = time.time()
-                servers[1].start()
-        time.sleep(3.0)
-        for server in servers:
-            server.process.terminate()
-            server.process.wait(20)
-        client.stop()
-        mosquitto.terminate()
-        mosquitto.wait(10)
+        try:
+            start, second, dead = play(client, servers, drive, kills, qos)
+        finally:
+            for server in servers:
+                server.process.terminate()
+                server.process.wait(20)
+            client.stop()
+            mosquitto.terminate()
+            mosquitto.wait(10)
         base = sqlite3.connect(folder / "killed" / "s.sqlite")
         whole = base.execute("PRAGMA integrity_check").fetchone()[0]
         stored = np.array([t for (t,) in base.execute("SELECT t FROM seconds ORDER BY t")])
