@@ -88,7 +88,6 @@ class PowerModel(Estimator):
         device = jobs.resolve_device(self.device)
         if isinstance(trips, Trips) and not isinstance(self.prior, PowerModel):
             trips.check_fine_enough()
-        settings = self._bridged(trips, settings)
         trips = self._on_grid(trips, settings)
         features = self._prior_features(trips, settings)
         if self.tune and features is not None:
@@ -215,19 +214,6 @@ class PowerModel(Estimator):
         if isinstance(self.prior, PowerModel):
             del chosen["prior"]
         return presets.resolve(self.preset, **chosen)
-
-    def _bridged(self, trips: Any, settings: Settings) -> Settings:
-        """The settings with the silence to bridge, where there is one to choose: a prior model's, or what the log asks for."""
-        from evband.preparing import bridge_for
-        from evband.trips import Trips
-
-        if settings.bridge_s is not None:
-            return settings
-        if isinstance(self.prior, PowerModel):
-            chosen = self.prior.settings_.bridged_s
-        else:
-            chosen = bridge_for(trips, settings.hz, WARMUP_S) if isinstance(trips, Trips) else 0.0
-        return replace(settings, bridge_s=chosen or None)
 
     def _prior_mean(self) -> Tensor | None:
         """The weights of a trained prior."""
@@ -379,7 +365,7 @@ class PowerModel(Estimator):
         if isinstance(trips, Trip):
             trips = Trips([trips])
         return (trips if isinstance(trips, Trips) else Trips.from_frame(trips)).on_grid(
-            settings.hz, bridge_s=settings.bridged_s
+            settings.hz, bridge_s=settings.bridge_s
         )
 
 

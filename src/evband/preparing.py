@@ -9,30 +9,12 @@ from numpy.typing import NDArray
 
 from evband.errors import TripsError
 from evband.features import FeatureMap, Sequence
-from evband.trips.grid import MAX_GAP_S
 from evband.trips.thinning import thinned
 
 if TYPE_CHECKING:
     from evband.settings import Settings
     from evband.training.plan import Job
     from evband.trips import Trips
-
-
-BRIDGE_S = 30.0  # where the training log is full of silences
-FULL_OF_SILENCES = 0.1  # share of the time that would be warm-up after silences which a bridge spans
-
-
-def bridge_for(trips: Trips, hz: float, warmup_s: float) -> float:
-    """The silence to bridge for a log as read: `BRIDGE_S` where many are that short or readings come slowly, else 0."""
-    if trips.hz is not None:
-        return 0.0
-    steps = [np.diff(trip.series("speed_kmh")[0]) for trip in trips if trip.has("speed_kmh")]
-    step = np.concatenate([*steps, np.zeros(0)])
-    if not len(step):
-        return 0.0
-    short = np.sum((step > MAX_GAP_S) & (step <= BRIDGE_S))
-    full = short * warmup_s > FULL_OF_SILENCES * step[step <= BRIDGE_S].sum()
-    return BRIDGE_S if full or np.median(step) > 2.0 / hz else 0.0
 
 
 def prepare(trips: Trips, settings: Settings, features: FeatureMap | None = None) -> tuple[FeatureMap, Job]:
@@ -42,16 +24,16 @@ def prepare(trips: Trips, settings: Settings, features: FeatureMap | None = None
 
     features = features or FeatureMap.fit(
         trips, settings.features, settings.hinges, settings.scaling, settings.edges, settings.products, settings.fade,
-        ages=bool(settings.bridged_s),
+        ages=bool(settings.bridge_s),
     )  # fmt: skip
     rows = [features.transform(trip) for trip in trips]
     if not any(np.isfinite(row.y).any() for row in rows):
         raise TripsError("none of these trips has measured power; a model can only be fitted to logs with power_kw.")
     lengths = np.array([len(row) for row in rows])
     trip_of, thin = np.repeat(np.arange(len(rows)), lengths), None
-    if settings.bridged_s and settings.thinning:
+    if settings.bridge_s and settings.thinning:
         copies = [
-            features.transform(thinned(trip, settings.bridged_s, np.random.default_rng([settings.seed, k])))
+            features.transform(thinned(trip, settings.bridge_s, np.random.default_rng([settings.seed, k])))
             for k, trip in enumerate(trips)
         ]
         copied = np.array([len(copy) for copy in copies])

@@ -86,10 +86,9 @@ class Settings:
                          "motion to plan routes with a log that has torque")  # fmt: skip
     hz: float = _set(1.0, "rows per second of the grid", "the log's own rate, where seconds hide what matters",
                      unit="1/s", within="(0, 100]")  # fmt: skip
-    bridge_s: float | None = _set(None, "silences in speed up to this are bridged: state carried, their age an input; 0 cuts "
-                                  "at 10 s, None bridges 30 s where the training log is full of silences",
-                                  "30 where the model will serve feeds of 2 to 15 s per reading", unit="s",
-                                  within="[0, 120]", paper=0.0)  # fmt: skip
+    bridge_s: float = _set(0.0, "silences in speed up to this are bridged: state carried, their age an input; 0 cuts at 10 s",
+                           "30 where the model will serve feeds of 2 to 15 s per reading; costs accuracy on dense rows",
+                           unit="s", within="[0, 120]")  # fmt: skip
     thinning: float = _set(0.3, "share of training windows from copies read every 2 to 15 s; takes bridge_s",
                            "0 where every feed is as dense as the training log", within="[0, 1)")  # fmt: skip
     epochs: int = _set(60, "maximum passes over the training rows", "more where the held-out score still improves",
@@ -177,11 +176,6 @@ class Settings:
         levels = PUBLISHED_LEVELS if self.as_published else LEVELS
         road = road if self.road_load else 0
         return Architecture(inputs, road, self.layers, self.hidden, self.head, self.nu_min, self.nu, levels)
-
-    @property
-    def bridged_s(self) -> float:
-        """`bridge_s` where it is chosen, else 0."""
-        return self.bridge_s or 0.0
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -278,7 +272,7 @@ def resolve(preset: str, **chosen: Any) -> Settings:
 
 def completed(saved: Mapping[str, Any]) -> dict[str, Any]:
     """Settings as an earlier version saved them, with what it did where it did not say so."""
-    return {"trip_effect": 0.0, "nu_pace": 1.0, "bridge_s": 0.0} | dict(saved)
+    return {"trip_effect": 0.0, "nu_pace": 1.0} | dict(saved)
 
 
 def described() -> list[str]:

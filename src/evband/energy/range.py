@@ -166,7 +166,7 @@ def plan(
     if doubts.head_wind_ms and "wind_ms" in model.feature_map_.channels:
         way = way.with_everywhere("wind_ms", doubts.head_wind_ms)
     check_supplies(model, way)
-    trip = way.on_grid(model.settings_.hz, model.settings_.bridged_s)
+    trip = way.on_grid(model.settings_.hz, model.settings_.bridge_s)
     once, rows = len(trip), 0 if driven is None else len(driven)
     errors = model.errors_
     drive, spreads = _predicted(model, way, joined(driven, trip, model.feature_map_.channels, cabin_of(model)), rows, trip.distance_km, doubts)  # fmt: skip

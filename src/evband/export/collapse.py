@@ -54,7 +54,7 @@ def distill(
 
     if model.settings_.head == "distilled":
         raise SettingsError("this model is distilled already; collapse the ensemble that it was made of.")
-    trips = trips.on_grid(model.settings_.hz, bridge_s=model.settings_.bridged_s)
+    trips = trips.on_grid(model.settings_.hz, bridge_s=model.settings_.bridge_s)
     everything = [*trips, *_perturbed(model, trips, seed)]
     bands = model.predict(Trips(everything))
     bands = bands.stretched(

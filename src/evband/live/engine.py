@@ -61,8 +61,8 @@ class Group:
         slow = (
             {"max_gap_s": PATIENCE_S, "lasts_s": LASTS_S} if calibrate else {}
         )  # what a model not trained for it needs
-        if model.settings_.bridged_s:
-            slow = {"bridge_s": model.settings_.bridged_s}
+        if model.settings_.bridge_s:
+            slow = {"bridge_s": model.settings_.bridge_s}
         self.bins = BinColumns(self.hz, count, CHANNELS, **slow)
         self.online = OnlineColumns(count, level, self.hz)
         self.parts = Parts(count, len(model.feature_map_.road_names), model.feature_map_.y_std)

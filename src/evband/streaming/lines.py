@@ -60,7 +60,7 @@ class LineStream:
         self, model: PowerModel, level: float = 0.9, adapt: bool = False, battery: Battery | None = None
     ) -> None:
         self._stream = Stream(model, level)
-        self._bins = Bins(self._stream.hz, bridge_s=model.settings_.bridged_s)
+        self._bins = Bins(self._stream.hz, bridge_s=model.settings_.bridge_s)
         self._online = OnlineCalibration(level, hz=self._stream.hz) if adapt else None
         self._errors = None if model.energy_ is None else model.errors_
         self._past = None if self._errors is None else SoFar(self._errors)
