@@ -14,11 +14,16 @@ from evband.trips import Trip, Trips
 KG, CDA, CRR = 1600.0, 0.62, 0.009
 
 
-def trip(seed: int, mass: float = KG, seconds: int = 600, sign: float = 1.0, unit: float = 1.0) -> Trip:
+MIXED = (("town", 200.0), ("rural", 200.0), ("motorway", 300.0))
+
+
+def trip(
+    seed: int, mass: float = KG, seconds: int = 600, sign: float = 1.0, unit: float = 1.0, stretches=MIXED
+) -> Trip:
     """A drive of a car with plain physics: traction at 90 %, half of braking back, 0.6 kW beside it."""
     rng = np.random.default_rng(seed)
-    reference = random_drive([("town", 200.0), ("rural", 200.0), ("motorway", 300.0)], rng)
-    v = follow(reference, 0.25, 4 * seconds, 0.5, rng)
+    reference = random_drive(stretches, rng)
+    v = follow(reference, 0.25, 4 * (seconds or int(reference[0][-1])), 0.5, rng)
     a = np.gradient(v, 0.25)
     wheel = (1.05 * mass * a + CRR * mass * 9.81 * (v > 0.1) + 0.6 * CDA * v**2) * v / 1000.0
     power = 0.6 + np.where(wheel > 0, wheel / 0.9, 0.6 * wheel) + 0.3 * rng.standard_normal(len(v))

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from evband.features.road_load import CHANGE, FADE, KINETIC, edge_signals
+from evband.adaptation.made_up import drive, signals_of
+from evband.features.road_load import KINETIC
 from evband.features.wheel import SheetMap
 from evband.network.architecture import Architecture
 from evband.network.predict import predict
@@ -34,22 +35,15 @@ def effective_mass(model: PowerModel) -> Array:
 
 def pulls(arch: Architecture, theta: NDArray[np.float32], features: SheetMap) -> Array:
     """[members]: how much predicted power rises per power that speeds the car up."""
-    from evband.simulation.cycles import follow, random_drive
-
-    rng = np.random.default_rng(0)
-    reference = random_drive([(kind, 60.0 * MINUTES / 4) for kind in ("town", "rural", "traffic", "town")], rng)
-    speed = 3.6 * follow(reference, 1.0, int(reference[0][-1]), 0.5, rng)
-    edges = edge_signals(speed[:-1], speed[1:], 1.0)
+    kinds = ("town", "rural", "traffic", "town")
+    speed = drive([(kind, 60.0 * MINUTES / 4) for kind in kinds], np.random.default_rng(0))
+    signals = signals_of(speed, 20.0)
     count = len(speed) - 1
-    signals = {
-        "speed_kmh": (speed[1:] + speed[:-1]) / 2, "acceleration_ms2": edges[CHANGE], "elevation_m": np.zeros(count),
-        "ambient_temp_c": np.full(count, 20.0), KINETIC: edges[KINETIC], CHANGE: edges[CHANGE], FADE: np.zeros(count),
-    }  # fmt: skip
     x, r, _ = features.arrays(signals)
     start = np.zeros(count, bool)
     start[0] = True
     power = predict(arch, theta, x, r, start).mu.astype(float)  # [members, rows]
-    k, v = edges[KINETIC], signals["speed_kmh"] / 3.6
+    k, v = signals[KINETIC], signals["speed_kmh"] / 3.6
     rows = k > PULLING
     design = np.stack([k, np.ones(count), v, v**3], 1)[rows]
     return np.asarray(np.linalg.lstsq(design, power[:, rows].T, rcond=None)[0][0])

@@ -111,7 +111,7 @@ def updated(model: PowerModel, rows: Evidence, trips: int, traces: Sequence[str]
     likely = np.zeros(len(OFFSETS))
     for m in range(len(theta)):
         rng = np.random.default_rng([seed, len(model.fingerprints_), m])
-        member = _Member(rows, m, views, float(before.neutral[m]), float(nu[m]))
+        member = Member(rows, m, views, float(before.neutral[m]), float(nu[m]))
         weights, information, offsets = member.learn(precision[m], scale, groups, rng)
         views["road_w"][m], views["head_w"][m, 0] = weights[: len(ROADS)], weights[len(ROADS) :]
         precision[m] += information
@@ -178,7 +178,7 @@ class _Scale:
         return _Offsets(density / density.sum())
 
 
-class _Member:
+class Member:
     """One member's view of the rows."""
 
     def __init__(self, rows: Evidence, m: int, views: dict[str, Any], neutral: float, nu: float) -> None:
@@ -201,14 +201,18 @@ class _Member:
             offsets = scale.posterior(self.raw, error, self.nu, moving)
             s = np.logaddexp(0.0, self.raw + OFFSETS[offsets.density.argmax()]) + SCALE_FLOOR
             weight = (self.nu + 1) / (self.nu + (error / s) ** 2) / s**2 / CORRELATED
-            information, gain, effects = self._normal_equations(weight, groups)
+            information, gain, effects = self.normal_equations(weight, groups)
             w = self.prior + np.linalg.solve(information + precision, gain)
-            own = self._own(effects, weight, w, groups)
+            own = self.own(effects, weight, w, groups)
+        return self.drawn(information, gain, precision, rng), information, offsets
+
+    def drawn(self, information: Array, gain: Array, precision: Array, rng: np.random.Generator) -> Array:
+        """The weights after the rows: the solution of the normal equations with perturbed data."""
         values, vectors = np.linalg.eigh(information)
         perturbed = gain + vectors @ (np.sqrt(np.maximum(values, 0.0)) * rng.standard_normal(len(values)))
-        return self.prior + np.linalg.solve(information + precision, perturbed), information, offsets
+        return np.asarray(self.prior + np.linalg.solve(information + precision, perturbed))
 
-    def _normal_equations(self, weight: Array, groups: list[NDArray[np.int64]]) -> tuple[Array, Array, list[Array]]:
+    def normal_equations(self, weight: Array, groups: list[NDArray[np.int64]]) -> tuple[Array, Array, list[Array]]:
         """Information [Q, Q] and gain [Q] with each trip's effects integrated out, and these effects' covariances."""
         error = self.y - self.phi @ self.prior
         size = self.phi.shape[1]
@@ -224,7 +228,7 @@ class _Member:
             effects.append(np.asarray(covariance, np.float64))
         return np.asarray((information + information.T) / 2), np.asarray(gain), effects
 
-    def _own(self, effects: list[Array], weight: Array, w: Array, groups: list[NDArray[np.int64]]) -> Array:
+    def own(self, effects: list[Array], weight: Array, w: Array, groups: list[NDArray[np.int64]]) -> Array:
         """z . b_g of every row, given the weights."""
         error, own = self.y - self.phi @ w, np.zeros(len(self.y))
         for g, covariance in zip(groups, effects, strict=True):

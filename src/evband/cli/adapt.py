@@ -16,18 +16,29 @@ def adapt(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="A model that began with evband start.")],
     logs: Logs,
     output: Annotated[Path, typer.Option("--output", "-o", help="Adapted model to write.")],
+    capacity_kwh: Annotated[
+        float | None, typer.Option(help="Usable battery in kWh, for a table with soc_start and soc_end.")
+    ] = None,
 ) -> None:
     """Learn from minutes to hours of the car's own driving with measured power, in seconds and without torch.
+
+    A CSV with one row per trip is taken as poorer evidence: distance_km, mean_speed_kmh or duration_min, and energy_kwh,
+    kwh_100km, soc_start and soc_end, or charged_kwh; ambient_temp_c if known.
 
     Example: evband adapt zoe.evband "drives/*.csv" -o zoe2.evband
     """
     from evband.adaptation import adapt as learn
+    from evband.adaptation import adapt_to_energy
+    from evband.adaptation.energy_evidence import is_energy_table, read_energy
     from evband.model import load
 
     started = load(model)
-    adapted = learn(started, logs.read(started.settings_.hz))
+    if all(is_energy_table(name) for name in logs.names):
+        adapted = adapt_to_energy(started, [t for name in logs.names for t in read_energy(name, started, capacity_kwh)])
+    else:
+        adapted = learn(started, logs.read(started.settings_.hz))
     adapted.save(output)
     state = adapted.adaptation_
     for note in state.notes:
         print(f"evband: warning: {note}.", file=sys.stderr)
-    print(f"{output}: has learned from {state.minutes:.0f} minutes in {state.trips} trips")
+    print(f"{output}: has learned from {state.trips} trips, {state.minutes:.0f} minutes of them with measured power")

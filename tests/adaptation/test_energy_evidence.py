@@ -1,0 +1,84 @@
+"""A started model learns from energies of trips, of a made-up car whose power is known."""
+
+import numpy as np
+import pytest
+
+import evband
+from evband.adaptation import adapt_to_energy
+from evband.adaptation.energy_evidence import CHARGING, is_energy_table, read_energy
+from evband.errors import EvbandError, SettingsError, TripsError
+from evband.trips import Trip, Trips
+from tests.adaptation.test_start_and_adapt import CDA, CRR, KG, trip
+
+OFF = 0.93  # of the sheet: with the base's usual losses the car then seems to use 15 % more than it does
+
+
+@pytest.fixture(scope="module")
+def started() -> evband.PowerModel:
+    return evband.start(mass_kg=OFF * KG, cda_m2=OFF * CDA, crr=CRR)
+
+
+def whole(seed: int) -> Trip:
+    """A drive from rest to rest, on roads that differ from trip to trip."""
+    kinds = (("town",), ("town", "rural"), ("rural", "motorway"), ("town", "rural", "motorway"))[seed % 4]
+    return trip(seed, seconds=0, stretches=[(kind, 300.0) for kind in kinds])
+
+
+def driven(drive: Trip) -> tuple[float, float, float]:
+    """(km, kWh, mean speed) of a drive at 4 Hz."""
+    speed, power = (drive.table[name].to_numpy() for name in ("speed_kmh", "power_kw"))
+    hours = len(speed) / 4 / 3600
+    return float(speed.mean()) * hours, float(power.mean()) * hours, float(speed.mean())
+
+
+def rows(seeds: range, path) -> None:
+    lines = [",".join(f"{number:.4f}" for number in driven(whole(seed))) for seed in seeds]
+    path.write_text("distance_km,energy_kwh,mean_speed_kmh\n" + "\n".join(lines) + "\n")
+
+
+def test_twenty_rows_bring_the_consumption_near_the_truth(started: evband.PowerModel, tmp_path) -> None:
+    path = tmp_path / "trips.csv"
+    rows(range(100, 120), path)
+    assert is_energy_table(path)
+    adapted = adapt_to_energy(started, read_energy(path, started))
+    tests = [whole(seed) for seed in range(200, 208)]
+    truth = sum(driven(drive)[1] for drive in tests)
+    ratio = [sum(band.mean_kwh for band in m.energy(Trips(tests))) / truth for m in (started, adapted)]
+    assert ratio[0] == pytest.approx(1.15, abs=0.03), ratio
+    assert ratio[1] == pytest.approx(1.0, abs=0.05), ratio
+    assert adapted.adaptation_.trips == 20
+    with pytest.raises(TripsError, match="already"):
+        adapt_to_energy(adapted, read_energy(path, started))
+
+
+def test_energy_is_found_in_every_way(started: evband.PowerModel, tmp_path) -> None:
+    path = tmp_path / "trips.csv"
+    path.write_text(
+        "distance_km,kwh_100km,soc_start,soc_end,charged_kwh,duration_min,ambient_temp_c\n"
+        "20,15,,,,30,5\n20,,80,75,,30,\n20,,,,3.5,30,\n"
+    )
+    found = read_energy(path, started, capacity_kwh=60.0)
+    assert [t.energy_kwh for t in found] == pytest.approx([3.0, 3.0, 3.5 * CHARGING])
+    assert [t.speed_kmh for t in found] == [40.0] * 3
+    assert found[0].ambient_c == 5.0
+    assert np.isnan(found[1].ambient_c)
+    with pytest.raises(SettingsError, match="--capacity-kwh"):
+        read_energy(path, started)
+
+
+@pytest.mark.parametrize(
+    ("row", "words"),
+    [
+        ("0,3,40", "row 1: distance_km is 0"),
+        ("10,40,40", "400 kWh/100 km"),
+        ("10,-2,40", "-20 kWh/100 km"),
+        ("10,2,900", "900 km/h"),
+        ("10,x,40", "'x', which is not a number"),
+        ("10,,40", "no energy"),
+    ],
+)
+def test_a_bad_row_is_one_sentence(started: evband.PowerModel, tmp_path, row: str, words: str) -> None:
+    path = tmp_path / "trips.csv"
+    path.write_text(f"distance_km,energy_kwh,mean_speed_kmh\n{row}\n")
+    with pytest.raises(EvbandError, match=words):
+        read_energy(path, started)
