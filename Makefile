@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test test-live lint bench docs fuzz wheel lock sbom audit clean
+.PHONY: demo test test-live test-docs lint bench docs site fuzz wheel lock sbom audit clean
 
 $(VENV)/.made: constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -35,6 +35,10 @@ test-live: $(VENV)/.test
 	$(BIN)/python -m tools.live_parts
 	$(BIN)/python -m pytest -m live tests/live
 
+# Every shell and Python block of the tutorial and the guides, each page in a folder of its own.
+test-docs: $(VENV)/.test
+	$(BIN)/python -m tools.docs.blocks
+
 lint: $(VENV)/.lint
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -45,6 +49,14 @@ bench: $(VENV)/.test
 
 docs: $(VENV)/.test
 	$(BIN)/python -m tools.docs.tables
+
+$(VENV)/.docs: $(VENV)/.test
+	$(PIP) --editable '.[docs]'
+	touch $@
+
+# The documentation in site/, built offline; a broken internal link fails.
+site: $(VENV)/.docs
+	$(BIN)/python -m mkdocs build --quiet
 
 # Attack every kind of input; the counts add up in benchmarks/results/fuzz.csv.
 MINUTES ?= 5

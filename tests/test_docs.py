@@ -1,6 +1,7 @@
 """README and docs say what the result files say, link to what exists, and show code that runs."""
 
 import re
+import tomllib
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,8 @@ from tiny_car import drives
 from tools.docs import measured, tables
 
 ROOT = Path(__file__).resolve().parent.parent
+HOME = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]["Homepage"]
+RAW = HOME.replace("://github.com", "://raw.githubusercontent.com")
 
 
 def test_tables_are_those_of_the_result_files():
@@ -27,11 +30,25 @@ def test_every_mark_has_a_table():
     assert {"comparison", "every_model", "table1", "table2", "table3", "literal", "priors"} <= names
 
 
-@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "docs/notes/reproduction.md"])
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "docs/notes/reproduction.md", "docs/tutorial.md"])
 def test_links_lead_somewhere(page):
     path = ROOT / page
-    for target in re.findall(r"\]\(([^)#]+)", path.read_text()):
-        assert target.startswith("https://") or (path.parent / target).exists(), f"{page} links to {target}"
+    text = path.read_text()
+    for target in (*re.findall(r"\]\(([^)#\s]+)", text), *re.findall(r"^\[\w+\]: ([^#\s]+)", text, re.MULTILINE)):
+        here = re.sub(rf"^{HOME}/(?:blob|tree)/main/|^{RAW}/main/", "", target)
+        start = ROOT if here != target else path.parent
+        assert here.startswith("https://") or (start / here).exists(), f"{page} links to {target}"
+
+
+def test_readme_links_are_absolute_and_all_defined():
+    """The package page has no files beside it, and shows a link without a definition as text."""
+    text = (ROOT / "README.md").read_text()
+    links = re.findall(r"\]\(([^)]+)\)", text) + re.findall(r"^\[\w+\]: (\S+)", text, re.MULTILINE)
+    assert [link for link in links if not link.startswith((HOME, RAW))] == []
+    defined = set(re.findall(r"^\[(\w+)\]:", text, re.MULTILINE))
+    body = re.sub(r"```.*?```|`[^`]*`", "", text, flags=re.DOTALL)
+    used = set(re.findall(r"\]\[(\w+)\]", body)) | set(re.findall(r"(?<!\])\[(\w+)\](?![\[(:])", body))
+    assert used == defined
 
 
 def test_commands_of_the_readme_exist():

@@ -3,7 +3,7 @@
     python -m tools.base_model.pack .carry/base/network.npz -o src/evband/adaptation/base.safetensors
 
 Needs NumPy only. `SCALE_SHIFT`, `SCALE_SD` and `ERRORS` are the constants that measured logs had a say in: simulated
-logs are less noisy, and less different from each other, than those of real loggers (docs/cold-start.md).
+logs are less noisy, and less different from each other, than those of real loggers (docs/explanation/cold-start.md).
 """
 
 from __future__ import annotations

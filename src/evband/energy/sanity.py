@@ -88,7 +88,7 @@ def _steady(model: PowerModel, kmh: float, slope: float = 0.0) -> Trip:
     table = {"time_s": (np.arange(rows) + 1) / hz, **{c: np.full(rows, kmh) for c in ("speed_kmh", *EDGES)}}
     for channel, typical in zip(features.channels, features.typical.tolist(), strict=True):
         if channel in ("motor_torque_nm", "motor_rpm", "force_n", "road_load_n", "parasitic_n", "drive_ref_kmh"):
-            raise SettingsError(f"{channel} of a made-up drive is not known")
+            raise SettingsError(f"{channel} of a made-up drive is not known.")
         value = {"elevation_m": slope * metres, "acceleration_ms2": np.zeros(rows), "wind_ms": np.zeros(rows)}
         if channel not in table:
             table[channel] = value.get(channel, np.full(rows, typical))

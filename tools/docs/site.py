@@ -1,0 +1,20 @@
+"""A hook of MkDocs: adds the pages that are made from the package (mkdocs.yml names it; `make site` builds)."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from tools.docs.reference import pages
+
+
+def on_files(files: Any, config: Any) -> Any:
+    """Add the made pages to those that are written by hand."""
+    from mkdocs.structure.files import File
+
+    for path, text in pages().items():
+        files.append(File.generated(config, path, content=text))
+    return files
