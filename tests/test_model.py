@@ -42,7 +42,7 @@ def test_fit_returns_self_and_repeats_to_the_bit(fitted):
     again = clone(fitted)
     assert again.fit(TRIPS) is again
     np.testing.assert_array_equal(again.theta_, fitted.theta_)
-    assert again.stretch_ == fitted.stretch_
+    assert again.calibration_.moving == fitted.calibration_.moving
 
 
 @pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow"])
@@ -67,7 +67,9 @@ def test_bands_tell_of_every_row(fitted):
     assert (bands.mean < upper).all()
     standing = bands.speed_kmh < 1
     assert standing.any()
-    np.testing.assert_array_equal(bands.stretch, np.where(standing, fitted.standing_stretch_, fitted.stretch_))
+    np.testing.assert_array_equal(
+        bands.stretch, np.where(standing, fitted.calibration_.standing, fitted.calibration_.moving)
+    )
 
 
 def test_inputs_beyond_the_training_range_are_flagged(fitted):
@@ -112,7 +114,7 @@ def test_nine_trips_calibrate_and_fewer_say_that_they_cannot(fitted):
     assert fitted.calibration_.describe().startswith("stretched by")
     assert fitted.summary_["out_of_bag"]["coverage"] == pytest.approx(0.9, abs=0.04)
     few = PowerModel(**{**TINY, "epochs": 1}).fit(TRIPS[:5])
-    assert few.stretch_ == 1.0
+    assert few.calibration_.moving == 1.0
     assert "not calibrated" in few.calibration_.describe()
     assert "9 are needed" in few.calibration_.describe()
     without = PowerModel(**{**TINY, "epochs": 1}, calibrate=False).fit(TRIPS)
@@ -123,9 +125,9 @@ def test_recalibrating_forgets_the_old_stretch(fitted):
     model = clone(fitted)
     model.__dict__.update(fitted.__dict__)
     fresh = drives(9, seconds=120, seed=4)
-    first = model.recalibrate(fresh).stretch_
+    first = model.recalibrate(fresh).calibration_.moving
     model.calibration_ = Calibration(50.0, 50.0)
-    assert model.recalibrate(fresh).stretch_ == first
+    assert model.recalibrate(fresh).calibration_.moving == first
     assert "on 9 trips given for it" in model.calibration_.describe()
     with pytest.raises(TripsError, match="at least 9 trips"):
         model.recalibrate(fresh[:8])
@@ -235,7 +237,7 @@ def test_trips_without_power_do_not_count_for_calibration():
     trips[3:5] = [replace(t, table=t.table.with_columns(power_kw=pl.lit(None, pl.Float64))) for t in trips[3:5]]
     model = PowerModel(**{**TINY, "epochs": 1, "members": 5}).fit(Trips(trips))
     assert "not calibrated: 8 trips" in model.calibration_.describe()
-    assert model.stretch_ == 1
+    assert model.calibration_.moving == 1
 
 
 def test_bands_predicted_without_power_are_scored_with_the_power_that_comes_later(fitted):
@@ -263,3 +265,16 @@ def test_a_gridded_table_without_acceleration_can_be_fitted_and_predicted():
     frame = drives(3).to_polars().drop("acceleration_ms2")
     model = PowerModel(**TINY).fit(read_trips(frame))
     assert np.isfinite(model.predict(read_trips(frame)).mean).all()
+
+
+# Its face
+
+
+def test_card_collapse_and_export_are_methods(fitted, tmp_path):
+    assert fitted.card()["members"] == 5
+    one = fitted.collapse(TRIPS[:2], steps=20)
+    assert one.settings_.method == "distilled"
+    assert "taught the ensemble's calibrated bands" in one.calibration_.describe()
+    assert len(fitted.collapse(how="average").theta_) == 1
+    fitted.export(tmp_path / "car.onnx")
+    assert (tmp_path / "car.onnx").stat().st_size > 0

@@ -47,7 +47,8 @@ Arrays = dict[str, Any]
 
 def prepare(data: Path) -> None:
     import evband
-    from evband.features.map import FeatureMap, power_of, starts_of
+    from evband.features.map import FeatureMap
+    from evband.features.rows import power_of, starts_of
 
     HERE.mkdir(parents=True, exist_ok=True)
     for car, (logs, *_) in CARS.items():

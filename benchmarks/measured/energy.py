@@ -151,7 +151,7 @@ def least_squares(task: Task, train: Trips, test: Trips, ours: bool) -> tuple[li
     """Location cross-fitted over inner folds of whole trips; the noise is the full fit's."""
     rival = LeastSquares(hinges=ours, features=task.features, hz=task.hz, ours=ours).fit(train)
     bands = rival.predict(train)
-    rows = make_rows(rival.feature_map_, [rival.feature_map_.transform(trip) for trip in train])
+    rows = make_rows(rival.feature_map_, rival.feature_map_.transform_all(train))
     known, mean = np.isfinite(rows.y), np.array(bands.mean)
     for out in inner_folds(rows.group, 5):
         w = solve_ridge(rows.r[~out & known], rows.y[~out & known], rival.ridge_)

@@ -13,8 +13,8 @@ from benchmarks.common.results_file import MODELS, RESULTS, write
 from benchmarks.common.tasks import TASKS, folds_of, split, trips_of
 from benchmarks.measured.folds import EXTRA, trip_rows
 from evband.features import FeatureMap
-from evband.features.map import power_of, starts_of
 from evband.features.names import resolve_features
+from evband.features.rows import power_of, starts_of
 from evband.model import PowerModel
 from evband.preparing import prepare as prepare_job
 from evband.settings import Settings

@@ -25,7 +25,7 @@ from benchmarks.common.tasks import TASKS, Task, folds_of, trips_of
 from evband import rivals
 from evband.bands import Bands, QuantileSet
 from evband.bands.quantile_sets import LEVELS
-from evband.rivals.base import WARMUP_S
+from evband.features import WARMUP_S
 
 LEVEL = 0.9
 VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {

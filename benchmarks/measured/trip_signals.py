@@ -12,8 +12,8 @@ import evband
 from benchmarks.measured.trip_drives import HERE, LOGS, Arrays, Log, save
 from evband.energy.planned import router_says
 from evband.features import FeatureMap
-from evband.features.map import power_of, starts_of
 from evband.features.names import resolve_features
+from evband.features.rows import power_of, starts_of
 from evband.trips import Trip, Trips
 
 CABIN = "hvac_power_kw"

@@ -122,7 +122,7 @@ def _arguments(meta: dict[str, Any], settings: Settings) -> Arguments:
     check_names(given, "the file")
     check_run(given)
     now = resolve(given.get("preset", "default"), **{k: v for k, v in given.items() if k not in RUN})
-    tuned = set().union(*(meta["summary"].get("tuning") or [])[:1])
+    tuned: set[str] = set().union(*(meta["summary"].get("tuning") or [])[:1])
     kept = {k: v for k, v in settings.to_dict().items() if v != getattr(now, k) and k not in tuned}
     return cast(Arguments, given | kept)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, Unpack, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,6 @@ from evband import settings as presets
 from evband.calibration.value import LEVEL, Calibration
 from evband.errors import SettingsError, TripsError, require
 from evband.estimator import Estimator
-from evband.features import FeatureMap
 from evband.network.streams import DROPOUT, stream
 from evband.settings import Arguments, Settings
 
@@ -28,8 +27,6 @@ if TYPE_CHECKING:
     from evband.training.loop import Progress
     from evband.training.plan import Job
     from evband.trips import Trips
-
-WARMUP_S = 30.0  # after a reset the state is still filling: predicted, flagged and scored apart
 
 
 class PowerModel(Estimator):
@@ -80,7 +77,7 @@ class PowerModel(Estimator):
     ) -> Self:
         """Train on trips (Trips, or a pandas, polars or pyarrow frame in evband's channels), then calibrate."""
         require("torch", "fitting")
-        from evband.preparing import prepare
+        from evband.preparing import prepare, prior_features
         from evband.training import plan as jobs
         from evband.trips import Trips
 
@@ -89,19 +86,18 @@ class PowerModel(Estimator):
         if isinstance(trips, Trips) and not isinstance(self.prior, PowerModel):
             trips.check_fine_enough()
         trips = self._on_grid(trips, settings)
-        features = self._prior_features(trips, settings)
+        features = prior_features(trips, settings, self._prior(), self.features is not None)
         if self.tune and features is not None:
             raise SettingsError(
                 "settings cannot be tuned and taken from a prior model at once; leave out one of the two."
             )
+        self.feature_map_, job = prepare(trips, settings, features)
+        tuning = []
         if self.tune:
             from evband.training.tuning import tune
 
-            choice = tune(prepare(trips, settings)[1], settings, device, say, progress)
+            choice = tune(job, settings, device, say, progress)
             settings, tuning = choice.settings, choice.tried
-        else:
-            tuning = []
-        self.feature_map_, job = prepare(trips, settings, features)
         mean = self._prior_mean()
         theta, summary = jobs.train(job, settings, device, mean, progress, checkpoint)
         return self.finish(trips, settings, job, theta.cpu().numpy(), summary | {"tuning": tuning})
@@ -168,14 +164,12 @@ class PowerModel(Estimator):
         from evband.training import plan as jobs
         from evband.trips import Trips
 
-        settings = self.settings_
-        plan = jobs.members_of(job, settings)
-        trip_numbers = np.arange(len(trips))
+        left_out = jobs.left_out(job, self.settings_)
         parts = []
         for fold in range(job.folds):
-            held = trip_numbers[job.fold == fold]
-            never_saw = [n for n, m in enumerate(plan) if len(held) and not np.isin(held, m.train).any()]
-            if never_saw:
+            held = np.flatnonzero(job.fold == fold)
+            never_saw = [n for n, out in enumerate(left_out) if out == fold]
+            if never_saw and len(held):
                 parts.append(self._bands(Trips(trips[int(t)] for t in held), self._networks(never_saw)))
         return Bands.concat(parts) if parts else None
 
@@ -215,28 +209,15 @@ class PowerModel(Estimator):
             del chosen["prior"]
         return presets.resolve(self.preset, **chosen)
 
+    def _prior(self) -> PowerModel | None:
+        """The trained model to start from, if any."""
+        return self.prior if isinstance(self.prior, PowerModel) else None
+
     def _prior_mean(self) -> Tensor | None:
         """The weights of a trained prior."""
-        if not isinstance(self.prior, PowerModel):
-            return None
         from torch import from_numpy
 
-        return from_numpy(self.prior.theta_)
-
-    def _prior_features(self, trips: Trips, settings: Settings) -> FeatureMap | None:
-        """The features of a trained prior: its weights mean what they do only with its own scales and knots."""
-        if not isinstance(self.prior, PowerModel):
-            return None
-        theirs = self.prior.feature_map_
-        mine = settings.architecture(len(theirs.input_names), len(theirs.road_names))
-        spec = theirs.channels if self.features is None else settings.features
-        here = FeatureMap.fit(trips, spec, scaling=settings.scaling)
-        if self.prior.architecture_ != mine or theirs.channels != here.channels or theirs.hz != here.hz:
-            raise SettingsError(
-                f"the prior model is {_describe(self.prior.architecture_, theirs)} and this one {_describe(mine, here)}; "
-                "fit with the prior's settings and features."
-            )
-        return theirs.also_on(trips, here)
+        return None if (prior := self._prior()) is None else from_numpy(prior.theta_)
 
     # Predicting -----------------------------------------------------------------------------------------------------
 
@@ -256,53 +237,19 @@ class PowerModel(Estimator):
         return np.arange(len(self.theta_))
 
     def _bands(self, trips: Trips, networks: NDArray[np.int64], calibrated: bool = False) -> Bands:
-        from evband.bands import Bands
-        from evband.bands.from_network import distribution
+        from evband.bands.from_network import distribution, of_rows
         from evband.network.predict import predict
-        from evband.preparing import joined, outside_names, seconds_since
 
-        rows = [self.feature_map_.transform(trip) for trip in trips]
-        start = np.concatenate([row.start for row in rows])
-        generators = None
-        if self.settings_.dropout_rate:
-            generators = [stream(self.settings_.seed, p, DROPOUT, 0) for p in range(len(networks))]
-        prediction = predict(
-            self.architecture_,
-            self.theta_[networks],
-            joined([row.x for row in rows]),
-            joined([row.r for row in rows]),
-            start,
-            self.settings_.dropout_rate,
-            generators,
-        )
-        bands = Bands(
-            trip_id=np.repeat([row.trip_id for row in rows], [len(row) for row in rows]),
-            time_s=np.concatenate([row.time_s for row in rows]),
-            members=distribution(
-                prediction, self.architecture_.levels, self.feature_map_.y_mean, self.feature_map_.y_std
-            ),
-            warmup=seconds_since(start, self.settings_.hz) < WARMUP_S,
-            outside=np.concatenate([row.outside for row in rows]),
-            power_kw=np.concatenate([row.y for row in rows]),
-            speed_kmh=trips.column("speed_kmh"),
-            acceleration_ms2=trips.column("acceleration_ms2"),
-            outside_channel=outside_names(rows, self.feature_map_.channels),
-            hz=self.settings_.hz,
-        )
+        rows, features, rate = self.feature_map_.transform_all(trips), self.feature_map_, self.settings_.dropout_rate
+        generators = [stream(self.settings_.seed, p, DROPOUT, 0) for p in range(len(networks))] if rate else None
+        said = predict(self.architecture_, self.theta_[networks], rows.x, rows.r, rows.start, rate, generators)
+        members = distribution(said, self.architecture_.levels, features.y_mean, features.y_std)
+        bands = of_rows(rows, members, trips, features)
         if not calibrated or self.calibration_.none:
             return bands
-        standing = np.concatenate([self.feature_map_.standing(row.x) for row in rows])
-        return bands.stretched(np.where(standing, self.calibration_.standing, self.calibration_.moving))
-
-    @property
-    def stretch_(self) -> float:
-        """The calibration's factor on the move."""
-        return self.calibration_.moving
-
-    @property
-    def standing_stretch_(self) -> float:
-        """The calibration's factor at a standstill."""
-        return self.calibration_.standing
+        return bands.stretched(
+            np.where(features.standing(rows.x), self.calibration_.standing, self.calibration_.moving)
+        )
 
     @property
     def architecture_(self) -> Any:
@@ -353,6 +300,24 @@ class PowerModel(Estimator):
 
     # Files ----------------------------------------------------------------------------------------------------------
 
+    def card(self) -> dict[str, Any]:
+        """How it was made, on what, how well it did, and the car that can be read off it, as plain numbers and text."""
+        from evband.card import card
+
+        return card(self)
+
+    def collapse(self, trips: Any = None, how: Literal["distill", "average"] = "distill", **options: Any) -> PowerModel:
+        """One network in place of the ensemble: taught on these trips, or the average; see `evband.export.collapse`."""
+        from evband.export.collapse import average, distill
+
+        return average(self) if how == "average" else distill(self, self._on_grid(trips, self.settings_), **options)
+
+    def export(self, path: str | Path) -> None:
+        """Write an ONNX graph (docs/onnx.md)."""
+        from evband.export.onnx import export_onnx, model_graph
+
+        export_onnx(path, model_graph(self))
+
     def save(self, path: str | Path) -> None:
         """Write one .evband file."""
         from evband.artifact import save
@@ -374,10 +339,3 @@ def load(path: str | Path) -> PowerModel:
     from evband.artifact import load as load_artifact
 
     return load_artifact(Path(path))
-
-
-def _describe(arch: Any, features: FeatureMap) -> str:
-    return (
-        f"{arch.layers}x{arch.hidden} ({arch.head} head, {arch.road} road-load terms) on {', '.join(features.channels)} "
-        f"at {features.hz:g} Hz"
-    )

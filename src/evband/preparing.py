@@ -1,20 +1,42 @@
-"""From gridded trips and settings to the arrays that members train on, and arrays of several trips end to end."""
+"""From gridded trips and settings to the arrays that members train on."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from evband.errors import TripsError
-from evband.features import FeatureMap, Sequence
+from evband.errors import SettingsError, TripsError
+from evband.features import FeatureMap, Rows
 from evband.trips.thinning import thinned
 
 if TYPE_CHECKING:
+    from evband.model import PowerModel
     from evband.settings import Settings
     from evband.training.plan import Job
     from evband.trips import Trips
+
+
+def prior_features(trips: Trips, settings: Settings, prior: PowerModel | None, chosen: bool) -> FeatureMap | None:
+    """The features of a trained prior, unless others are `chosen`: its weights mean what they do only with its own scales."""
+    if prior is None:
+        return None
+    theirs = prior.feature_map_
+    mine = settings.architecture(len(theirs.input_names), len(theirs.road_names))
+    here = FeatureMap.fit(trips, settings.features if chosen else theirs.channels, scaling=settings.scaling)
+    if prior.architecture_ != mine or theirs.channels != here.channels or theirs.hz != here.hz:
+        raise SettingsError(
+            f"the prior model is {_describe(prior.architecture_, theirs)} and this one {_describe(mine, here)}; "
+            "fit with the prior's settings and features."
+        )
+    return theirs.also_on(trips, here)
+
+
+def _describe(arch: Any, features: FeatureMap) -> str:
+    return (
+        f"{arch.layers}x{arch.hidden} ({arch.head} head, {arch.road} road-load terms) on {', '.join(features.channels)} "
+        f"at {features.hz:g} Hz"
+    )
 
 
 def prepare(trips: Trips, settings: Settings, features: FeatureMap | None = None) -> tuple[FeatureMap, Job]:
@@ -26,43 +48,19 @@ def prepare(trips: Trips, settings: Settings, features: FeatureMap | None = None
         trips, settings.features, settings.hinges, settings.scaling, settings.edges, settings.products, settings.fade,
         ages=bool(settings.bridge_s),
     )  # fmt: skip
-    rows = [features.transform(trip) for trip in trips]
-    if not any(np.isfinite(row.y).any() for row in rows):
+    rows = features.transform_all(trips)
+    if not np.isfinite(rows.y).any():
         raise TripsError("none of these trips has measured power; a model can only be fitted to logs with power_kw.")
-    lengths = np.array([len(row) for row in rows])
-    trip_of, thin = np.repeat(np.arange(len(rows)), lengths), None
+    lengths, trip_of, thin = rows.lengths, rows.trip, None
     if settings.bridge_s and settings.thinning:
-        copies = [
-            features.transform(thinned(trip, settings.bridge_s, np.random.default_rng([settings.seed, k])))
-            for k, trip in enumerate(trips)
-        ]
-        copied = np.array([len(copy) for copy in copies])
-        rows, trip_of = [*rows, *copies], np.append(trip_of, np.repeat(np.arange(len(copies)), copied))
-        thin = np.repeat([False, True], [lengths.sum(), copied.sum()])
-    data = Data(
-        np.concatenate([row.x for row in rows]),
-        np.concatenate([row.r for row in rows]),
-        (np.concatenate([row.y for row in rows]) - features.y_mean) / features.y_std,
-        np.concatenate([row.start for row in rows]),
-        trip_of,
-        thin,
-    )
+        copies = features.transform_all(
+            [
+                thinned(trip, settings.bridge_s, np.random.default_rng([settings.seed, k]))
+                for k, trip in enumerate(trips)
+            ]
+        )
+        trip_of, thin = np.append(trip_of, copies.trip), np.repeat([False, True], [len(rows), len(copies)])
+        rows = Rows.join([rows, copies])
+    data = Data(rows.x, rows.r, (rows.y - features.y_mean) / features.y_std, rows.start, trip_of, thin)
     speeds = [trip.table["speed_kmh"].to_numpy() for trip in trips]
     return features, Job(data, assign_folds(lengths, repeats(speeds)))
-
-
-def seconds_since(start: NDArray[np.bool_], hz: float) -> NDArray[np.float64]:
-    """Time since the last reset, at each row."""
-    rows = np.arange(len(start))
-    return (rows - np.maximum.accumulate(np.where(start, rows, 0))) / hz
-
-
-def joined(parts: list[NDArray]) -> NDArray:
-    """End to end; a single long drive is not copied."""
-    return parts[0] if len(parts) == 1 else np.concatenate(parts)
-
-
-def outside_names(rows: list[Sequence], channels: tuple[str, ...]) -> NDArray[np.str_]:
-    """The first channel that left its training range, of each row."""
-    which = np.concatenate([row.which_outside for row in rows])
-    return np.where(which.any(1), np.asarray(channels)[which.argmax(1)], "")

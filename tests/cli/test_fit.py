@@ -238,7 +238,7 @@ def test_calibrate_stretches_on_given_trips_and_warns_of_training_ones(run, car,
     status, out, err = run("calibrate", car, "other.parquet", "-o", "cal.evband")
     assert (status, err) == (0, "")
     assert "on 9 trips given for it" in out
-    assert evband.load(folder / "cal.evband").stretch_ != evband.load(car).stretch_
+    assert evband.load(folder / "cal.evband").calibration_.moving != evband.load(car).calibration_.moving
     status, _, err = run("calibrate", car, "train.parquet", "-o", "cal.evband")
     assert status == 0
     assert "9 of 9 trips were in the training or calibration data" in err

@@ -58,7 +58,7 @@ def test_a_student_is_taught_calibrated_bands(teacher, unseen):
     wide.__dict__.update(teacher.__dict__)
     wide.calibration_ = Calibration(3.0, 0.6)
     student = distill(wide, drives(9, seconds=150), steps=100, hidden=16)
-    assert (student.stretch_, student.standing_stretch_) == (1.0, pytest.approx(0.2))
+    assert (student.calibration_.moving, student.calibration_.standing) == (1.0, pytest.approx(0.2))
     ours, theirs = student.predict(unseen), wide.predict(unseen)
     assert theirs.standing.any()
     for rows in (theirs.standing, ~theirs.standing):

@@ -11,6 +11,7 @@ from sklearn.base import clone
 from evband import rivals
 from evband.bands import Bands
 from evband.errors import ChannelError, SettingsError
+from evband.features.rows import WARMUP_S, age
 from evband.rivals import (
     Boosting,
     CatBoost,
@@ -25,7 +26,7 @@ from evband.rivals import (
     quantile_boosting,
 )
 from evband.rivals import base as rival_base
-from evband.rivals.rows import Rows, age, inner_folds, lagged
+from evband.rivals.rows import Rows, inner_folds, lagged
 from evband.rivals.student import fit_student, scale_design, solve_ridge
 from evband.simulation.vehicles import AIR_DENSITY, CARS, GRAVITY
 from evband.trips import Trip, Trips
@@ -102,7 +103,7 @@ def test_rival_learns_the_car_and_covers(rival: Rival, most_rmse: float, train: 
     assert 0.75 < coverage < 0.98  # roughly: boosting has 25 trees here
     assert crps < most_rmse
     assert len(bands) == sum(map(len, test))
-    assert bands.warmup.sum() == 4 * rival_base.WARMUP_S
+    assert bands.warmup.sum() == 4 * WARMUP_S
 
 
 def test_fastsim_follows_a_downhill_start_and_any_glitch() -> None:

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evband.adaptation.starting import RANGES
-from evband.features.map import power_of, starts_of
 from evband.features.road_load import CHANGE, FADE, KINETIC
+from evband.features.rows import power_of, starts_of
 from evband.features.wheel import SheetMap
 from evband.simulation.population import Specimen, draw, drive
 from evband.trips import Trip

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
+from evband.bands.bands import Bands
 from evband.bands.mixtures import GaussianMixture, Mixture, StudentMixture
 from evband.bands.quantile_sets import QuantileSet
 from evband.network.predict import Prediction
+
+if TYPE_CHECKING:
+    from evband.features import FeatureMap, Rows
+    from evband.trips import Trips
 
 
 def distribution(said: Prediction, levels: tuple[float, ...], mean: float = 0.0, std: float = 1.0) -> Mixture:
@@ -21,3 +28,19 @@ def distribution(said: Prediction, levels: tuple[float, ...], mean: float = 0.0,
     np.add(said.mu, np.float32(mean), out=said.mu)
     np.multiply(said.scale, np.float32(std), out=said.scale)
     return GaussianMixture(said.mu, said.scale) if said.nu is None else StudentMixture(said.mu, said.scale, said.nu)
+
+
+def of_rows(rows: Rows, members: Mixture, trips: Trips, features: FeatureMap) -> Bands:
+    """Bands of these rows of these trips, with what scores and regimes ask for."""
+    return Bands(
+        trip_id=rows.trip_id,
+        time_s=rows.time_s,
+        members=members,
+        warmup=rows.warmup(features.hz),
+        outside=rows.outside,
+        power_kw=rows.y,
+        speed_kmh=trips.column("speed_kmh"),
+        acceleration_ms2=trips.column("acceleration_ms2"),
+        outside_channel=rows.outside_channel(features.channels),
+        hz=features.hz,
+    )

@@ -23,7 +23,6 @@ from numpy.typing import NDArray
 from evband.bands import Bands, StudentMixture
 from evband.channels import EDGES
 from evband.errors import SettingsError, TripsError, require
-from evband.features import Sequence as Rows
 from evband.model import PowerModel
 from evband.settings import Settings
 from evband.training.windows import epoch_shape, find_segments
@@ -144,9 +143,7 @@ def _perturbed(model: PowerModel, trips: Trips, seed: int) -> list[Trip]:
 def _lesson(model: PowerModel, trips: list[Trip], bands: Bands) -> Lesson:
     from evband.training.distillation import Lesson
 
-    rows: list[Rows] = [model.feature_map_.transform(trip) for trip in trips]
-    start = np.concatenate([row.start for row in rows])
-    trip = np.repeat(np.arange(len(rows)), [len(row) for row in rows])
+    rows = model.feature_map_.transform_all(trips)
     mean, std = model.feature_map_.y_mean, model.feature_map_.y_std
 
     def single(values: NDArray) -> NDArray[np.float32]:
@@ -155,12 +152,12 @@ def _lesson(model: PowerModel, trips: list[Trip], bands: Bands) -> Lesson:
     if not np.isfinite(bands.mean).all():
         raise TripsError("the ensemble's answers on these trips are not all finite; inspect the log.")
     return Lesson(
-        single(np.concatenate([row.x for row in rows])),
-        single(np.concatenate([row.r for row in rows])),
+        rows.x,
+        rows.r,
         single((bands.mean - mean) / std),
         np.maximum(single(bands.aleatoric / std), np.float32(FLOOR)),
         np.maximum(single(bands.epistemic / std), np.float32(FLOOR)),
-        find_segments(start, trip),
+        find_segments(rows.start, rows.trip),
     )
 
 

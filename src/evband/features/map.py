@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 import numpy as np
 
 from evband.channels import AGE, EDGES, STANDING_KMH
-from evband.errors import ArtifactError, SettingsError, TripsError
+from evband.errors import SettingsError, TripsError
 from evband.features import road_load
+from evband.features.checking import OF_ROAD, checked
 from evband.features.names import require_channels, resolve_features
+from evband.features.rows import Rows, power_of, starts_of
 
 if TYPE_CHECKING:
     from evband.features.stream import FeatureStream
@@ -27,36 +29,12 @@ Scaling = Literal["standard", "minmax"]
 ROAD = "road: "  # before the name of an input that is a road-load feature
 CHUNK_ROWS = 1 << 15  # turned into features at a time: in float64 a day at 10 Hz would take a gigabyte
 ROUNDING = 1e-9  # of its largest value (or of 1): a column that varies less does so by rounding only
-WEATHER_SPREAD_C, WIND_SPREAD_MS = 0.5, 0.5  # deviation in training that an effect of weather takes to be learned: from
-# half a degree on one warm day least squares took slopes that made 160 kW of a cool one
 REACH = 3.5  # how far a road term counts beyond its training range, in such ranges
 FEW_REACH = 1.0  # the same, where trips are few
 FADE_TRIPS = 5  # so many beginnings it takes to tell what fades after each from what happened to be driven then
-HELD = {
-    "ambient_temp_c": 5.0,
-    "wind_ms": 2.0,
-    "hvac_power_kw": 1.0,
-}  # slow channels, whose last reading stands: how far beyond training they count
+# Slow channels, whose last reading stands: how far beyond training they count
+HELD = {"ambient_temp_c": 5.0, "wind_ms": 2.0, "hvac_power_kw": 1.0}
 LIMITLESS = 1e300
-SMALLEST, LARGEST = 1e-15, 1e15  # scales in a model file
-_OF_ROAD = ("r_shift", "r_scale", "r_low", "r_high")
-
-
-@dataclass(frozen=True)
-class Sequence:
-    """One trip as arrays."""
-
-    trip_id: str
-    time_s: np.ndarray  # [T]
-    x: np.ndarray  # [T, F] float32, scaled inputs
-    r: np.ndarray  # [T, K] float32, standardised road-load features
-    y: np.ndarray  # [T] float64 kW, nan where not measured
-    start: np.ndarray  # [T] bool: state starts anew here
-    outside: np.ndarray  # [T] bool: some channel is unknown or beyond its training range
-    which_outside: np.ndarray  # [T, channels] bool
-
-    def __len__(self) -> int:
-        return len(self.y)
 
 
 @dataclass
@@ -133,34 +111,42 @@ class FeatureMap:
         """Set every learned number from rows without gaps."""
         values = np.stack([signals[c] for c in self.channels])
         self.low, self.high, self.typical = values.min(1), values.max(1), np.median(values, 1)
+        flat = road_load.flat_weather(signals)
+        r = self._learn_road(signals, flat, hinges, reach)
+        self._learn_inputs(signals, flat, r)
+        self.y_mean, self.y_std, self.rows = float(y.mean()), float(y.std()), len(y)
+        r = (r - self.r_shift) / self.r_scale
+        self.gram, self.moment = r.T @ r / len(y), r.T @ ((y - self.y_mean) / self.y_std) / len(y)
+
+    def _learn_road(self, signals: dict[str, np.ndarray], flat: set[str], hinges: bool, reach: float) -> np.ndarray:
+        """Knots, names, scales and limits of the road-load features; returns them as they are, [T, K]."""
         terms = road_load.road_terms(signals, curved=hinges)
         self.knots = road_load.hinge_knots(terms) if hinges else []
         if not self.knots:  # as `_rows` will have it
             terms = road_load.road_terms(signals)
         r = self._with_hinges(np.stack(list(terms.values()), -1), tuple(terms))
         names = (*terms, *(f"max(0,{name}-{knot:.6g})" for name, knot in self.knots))
-        varied = _varied(r) & _learnable(names, terms, signals)
-        self.road_names = tuple(name for name, keep in zip(names, varied, strict=True) if keep)
-        self.knots = [k for k, keep in zip(self.knots, varied[len(terms) :], strict=True) if keep]
-        r = r[:, varied]
+        kept = _varied(r) & np.array([name not in flat for name in names])
+        self.road_names = tuple(name for name, keep in zip(names, kept, strict=True) if keep)
+        self.knots = [k for k, keep in zip(self.knots, kept[len(terms) :], strict=True) if keep]
+        r = r[:, kept]
         self.r_shift, self.r_scale = r.mean(0), r.std(0)
         self.r_low, self.r_high = _within(r, reach)
+        return r
 
+    def _learn_inputs(self, signals: dict[str, np.ndarray], flat: set[str], r: np.ndarray) -> None:
+        """Names and scales of what the network sees."""
         inputs = road_load.input_terms(signals)
         if self.products:
             inputs |= {f"{ROAD}{name}": column for name, column in zip(self.road_names, r.T, strict=True)}
         x = np.stack(list(inputs.values()), -1)
         shift, scale = (x.min(0), np.ptp(x, 0)) if self.scaling == "minmax" else (x.mean(0), x.std(0))
-        varied = _varied(x) & _learnable(tuple(inputs), terms, signals)
+        kept = _varied(x) & np.array([name not in flat for name in inputs])
         if self.ages:  # fixed: a log without silences is trained on thinned copies, too
             stale = list(inputs).index(AGE)
-            shift[stale], scale[stale], varied[stale] = 0.0, 1.0, True
-        self.input_names = tuple(name for name, keep in zip(inputs, varied, strict=True) if keep)
-        self.x_shift, self.x_scale = shift[varied], scale[varied]
-
-        self.y_mean, self.y_std, self.rows = float(y.mean()), float(y.std()), len(y)
-        r = (r - self.r_shift) / self.r_scale
-        self.gram, self.moment = r.T @ r / len(y), r.T @ ((y - self.y_mean) / self.y_std) / len(y)
+            shift[stale], scale[stale], kept[stale] = 0.0, 1.0, True
+        self.input_names = tuple(name for name, keep in zip(inputs, kept, strict=True) if keep)
+        self.x_shift, self.x_scale = shift[kept], scale[kept]
 
     def also_on(self, trips: abc.Sequence[Trip], other: FeatureMap) -> Self:
         """The same features for a model that goes on from this one's on trips with `other` ranges: only those grow."""
@@ -176,7 +162,7 @@ class FeatureMap:
             r_high=np.maximum(self.r_high, r_high),
         )
 
-    def transform(self, trip: Trip) -> Sequence:
+    def transform(self, trip: Trip) -> Rows:
         """Arrays of one gridded trip; an unknown value is replaced by the training median and flagged outside."""
         if trip.hz != self.hz:
             raise TripsError(
@@ -184,16 +170,20 @@ class FeatureMap:
             )
         require_channels(tuple(c for c in self.channels if c not in self.optional), [trip])
         x, r, which = self.arrays(self.signals_of(trip))
-        return Sequence(
-            trip_id=trip.trip_id,
+        return Rows(
+            trip_id=np.full(len(x), trip.trip_id),
             time_s=trip.table["time_s"].to_numpy(),
             x=x,
             r=r,
             y=power_of(trip),
             start=starts_of(trip),
-            outside=np.any(which, axis=1),
             which_outside=which,
+            lengths=np.array([len(x)]),
         )
+
+    def transform_all(self, trips: abc.Sequence[Trip]) -> Rows:
+        """Arrays of several gridded trips."""
+        return Rows.join(self.transform(trip) for trip in trips)
 
     def arrays(self, raw: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """x [T, F], r [T, K] float32 and which channel is outside its training range [T, channels], of signals.
@@ -273,7 +263,7 @@ class FeatureMap:
         values = dict(saved)
         for name, side in (("r_low", -LIMITLESS), ("r_high", LIMITLESS)):  # models older than these had no limit
             values.setdefault(name, [side] * len(values["r_shift"]))
-        for name in (*("low", "high", "typical", "x_shift", "x_scale"), *_OF_ROAD, "gram", "moment"):
+        for name in (*("low", "high", "typical", "x_shift", "x_scale"), *OF_ROAD, "gram", "moment"):
             values[name] = np.asarray(values[name], dtype=float)
         for name in ("channels", "input_names", "road_names"):
             values[name] = tuple(values[name])
@@ -281,28 +271,7 @@ class FeatureMap:
         return cls(**values)._checked()
 
     def _checked(self) -> Self:
-        """Self, if its parts fit each other; a model file is not to be trusted."""
-        c, f, k = len(self.channels), len(self.input_names), len(self.road_names)
-        shapes: dict[str, tuple[int, ...]] = {
-            "low": (c,),
-            "high": (c,),
-            "typical": (c,),
-            "x_shift": (f,),
-            "x_scale": (f,),
-        }
-        shapes |= {name: (k,) for name in (*_OF_ROAD, "moment")} | {"gram": (k, k)}
-        for name, shape in shapes.items():
-            array = getattr(self, name)
-            if array.shape != shape or not np.isfinite(array).all():
-                raise ArtifactError(f"the features' {name} in the model file is damaged; fit the model again.")
-        scales = np.concatenate([self.x_scale, self.r_scale, [self.y_std]])
-        if not ((scales >= SMALLEST).all() and (scales <= LARGEST).all() and 0 < self.hz <= 100):
-            raise ArtifactError("a scale of the features in the model file is not possible; fit the model again.")
-        if not abs(self.y_mean) <= LARGEST:
-            raise ArtifactError("the mean power in the model file is not possible; fit the model again.")
-        if not all(isinstance(flag, bool) for flag in (self.edges, self.fade, self.products, self.ages)):
-            raise ArtifactError("a switch of the features in the model file is damaged; fit the model again.")
-        return self
+        return checked(self)
 
     def signals_of(self, trip: Trip) -> dict[str, np.ndarray]:
         """Channels of a trip as float arrays, nan where unknown; elevation becomes the grade of the road just driven."""
@@ -370,16 +339,6 @@ def _varied(columns: np.ndarray) -> np.ndarray:
     return varied
 
 
-def _learnable(
-    names: tuple[str, ...], terms: Mapping[str, np.ndarray], signals: Mapping[str, np.ndarray]
-) -> np.ndarray:
-    """[names] bool: not made of weather that hardly varies in training."""
-    flat = {c for c in ("cold", "hot") if c in terms and terms[c].std() < WEATHER_SPREAD_C}
-    if "wind_ms" in signals and signals["wind_ms"].std() < WIND_SPREAD_MS:
-        flat |= {"wind", "wind_ms"}
-    return np.array([name.rpartition("*")[2] not in flat for name in names])
-
-
 def _has_edges(trip: Trip) -> bool:
     return set(EDGES) <= set(trip.table.columns)
 
@@ -387,18 +346,3 @@ def _has_edges(trip: Trip) -> bool:
 def _columns(values: list[Any]) -> np.ndarray:
     """[columns] of floats, [rows, columns] of arrays."""
     return np.stack(values, -1) if isinstance(values[0], np.ndarray) else np.array(values)
-
-
-def power_of(trip: Trip) -> np.ndarray:
-    """Measured power [T] in kW, nan where there is none."""
-    if not trip.has("power_kw"):
-        return np.full(len(trip), np.nan)
-    return np.asarray(trip.table["power_kw"].to_numpy(), dtype=float)
-
-
-def starts_of(trip: Trip) -> np.ndarray:
-    """[T] bool: rows where a new segment begins."""
-    segment = trip.table["segment"].to_numpy()
-    start = np.ones(len(segment), dtype=bool)
-    start[1:] = segment[1:] != segment[:-1]
-    return start

@@ -28,6 +28,14 @@ MIDDLE = (0.1, 0.25, 0.5, 0.75, 0.9)
 TAILS = (0.01, 0.03, *MIDDLE, 0.97, 0.99)  # hard braking and pulling, where regeneration and motor saturate
 HINGED = {"a*v": TAILS, "v": MIDDLE, "a": TAILS, "T*v": TAILS, "k": TAILS}  # term -> levels of its knots
 
+WEATHER_SPREAD_C, WIND_SPREAD_MS = 0.5, 0.5  # deviation in training that an effect of weather takes to be learned: from
+# half a degree on one warm day least squares took slopes that made 160 kW of a cool one
+OF_WEATHER = {  # effect -> terms and inputs that are made of it
+    "cold": ("cold", "fade*cold"),
+    "hot": ("hot", "fade*hot"),
+    "wind": ("wind_ms", "v^2*wind"),
+}
+
 FEW_TRIPS = 9  # under so many, rows are many but much alike: least squares and the terms' reach are more careful
 GRADE_LENGTH_M = 25.0  # memory of the slope: averages 1 m steps, yet follows the road (60 m cost the Tesla 10 %)
 GRADE_PRIOR_M2 = 10.0  # how much spread along the road it takes to believe a slope
@@ -215,3 +223,14 @@ def hinge_knots(terms: Mapping[str, np.ndarray]) -> list[tuple[str, float]]:
                 if min(side.std() for side in sides) > least:
                     knots.append((name, float(knot)))
     return knots
+
+
+def flat_weather(signals: Mapping[str, np.ndarray]) -> set[str]:
+    """Names of terms and inputs made of weather that hardly varies in training."""
+    flat: set[str] = set()
+    if "ambient_temp_c" in signals:
+        for name, degrees in zip(("cold", "hot"), ambient_hinges(signals["ambient_temp_c"]), strict=True):
+            flat |= set(OF_WEATHER[name]) if degrees.std() < WEATHER_SPREAD_C else set()
+    if "wind_ms" in signals and signals["wind_ms"].std() < WIND_SPREAD_MS:
+        flat |= set(OF_WEATHER["wind"])
+    return flat

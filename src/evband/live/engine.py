@@ -51,7 +51,7 @@ class Group:
     """
 
     def __init__(self, model: PowerModel, cars: Cars, calibrate: bool, check: PowerCheck, level: float = 0.9) -> None:
-        from evband.model import WARMUP_S
+        from evband.features import WARMUP_S
 
         count = len(cars)
         self.model, self.cars, self.calibrate, self.level, self._check = model, cars, calibrate, level, check

@@ -14,11 +14,9 @@ from evband.bands import Bands
 from evband.bands.mixtures import Mixture
 from evband.errors import SettingsError, TripsError
 from evband.features import FeatureMap
-from evband.features import Sequence as TripArrays
-from evband.rivals.rows import Rows, age
+from evband.features import Rows as TripRows
+from evband.rivals.rows import Rows
 from evband.trips import Trip, Trips
-
-WARMUP_S = 30.0  # marked, predicted and scored apart, as the ensemble's first seconds are
 
 
 class Rival(BaseEstimator, ABC):  # type: ignore[misc]
@@ -42,21 +40,21 @@ class Rival(BaseEstimator, ABC):  # type: ignore[misc]
         """Learn from training trips; scalers and settings are chosen on them alone."""
         gridded = Trips(trips).on_grid(self.hz)
         self.feature_map_ = FeatureMap.fit(gridded, self.features, self.hinges, edges=self.ours, fade=self.ours)
-        return self.fit_rows(make_rows(self.feature_map_, [self.feature_map_.transform(trip) for trip in gridded]))
+        return self.fit_rows(make_rows(self.feature_map_, self.feature_map_.transform_all(gridded)))
 
     def predict(self, trips: Sequence[Trip]) -> Bands:
         """Bands of every grid row of these trips."""
         if not hasattr(self, "feature_map_"):
             raise SettingsError(f"{type(self).__name__} has not been fitted; call fit(trips) first.")
         gridded = Trips(trips).on_grid(self.hz)
-        sequences = [self.feature_map_.transform(trip) for trip in gridded]
-        rows = make_rows(self.feature_map_, sequences)
+        found = self.feature_map_.transform_all(gridded)
+        rows = make_rows(self.feature_map_, found)
         return Bands(
-            trip_id=np.concatenate([np.full(len(s), s.trip_id, dtype=object) for s in sequences]),
-            time_s=np.concatenate([s.time_s for s in sequences]),
+            trip_id=found.trip_id,
+            time_s=found.time_s,
             members=self.predict_rows(rows),
-            warmup=age(rows.start) < WARMUP_S * self.hz,
-            outside=np.concatenate([s.outside for s in sequences]),
+            warmup=found.warmup(self.hz),
+            outside=found.outside,
             power_kw=rows.y if np.isfinite(rows.y).any() else None,
             speed_kmh=_column(gridded, "speed_kmh"),
             acceleration_ms2=_column(gridded, "acceleration_ms2"),
@@ -64,17 +62,10 @@ class Rival(BaseEstimator, ABC):  # type: ignore[misc]
         )
 
 
-def make_rows(features: FeatureMap, sequences: list[TripArrays]) -> Rows:
-    """Trips' arrays, one after the other."""
-    return Rows(
-        x=np.concatenate([s.x for s in sequences]),
-        r=np.concatenate([s.r for s in sequences]).astype(float),
-        y=np.concatenate([s.y for s in sequences]),
-        group=np.repeat(np.arange(len(sequences)), [len(s) for s in sequences]),
-        start=np.concatenate([s.start for s in sequences]),
-        terms=len(features.road_names) - len(features.knots),
-        hz=features.hz,
-    )
+def make_rows(features: FeatureMap, rows: TripRows) -> Rows:
+    """Trips' arrays as a rival takes them."""
+    terms = len(features.road_names) - len(features.knots)
+    return Rows(rows.x, rows.r.astype(float), rows.y, rows.trip, rows.start, terms, features.hz)
 
 
 def known(rows: Rows) -> np.ndarray:

@@ -7,6 +7,8 @@ from typing import Self
 
 import numpy as np
 
+from evband.features.rows import age
+
 LAGS_S = (1, 2, 3, 5, 10)
 MEANS_S = (10, 30, 120)
 AGE_LIMIT_S = 1200.0  # a car is warm by then
@@ -37,12 +39,6 @@ class Rows:
     def plain(self) -> np.ndarray:
         """[n, F + terms]: inputs and road-load terms without hinges, what trees need no help beyond."""
         return np.concatenate([self.x, self.r[:, : self.terms]], 1)
-
-
-def age(start: np.ndarray) -> np.ndarray:
-    """[n] rows since the last start."""
-    first = np.flatnonzero(start)
-    return np.arange(len(start)) - np.repeat(first, np.diff(np.append(first, len(start))))
 
 
 def lagged(rows: Rows) -> np.ndarray:

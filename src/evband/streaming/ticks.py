@@ -38,7 +38,7 @@ class Stream:
     """One vehicle's drive, tick by tick; one tick is one step of the model's grid."""
 
     def __init__(self, model: PowerModel, level: float = 0.9) -> None:
-        from evband.model import WARMUP_S
+        from evband.features import WARMUP_S
 
         check_level(level)
         self.level, self.hz = level, float(model.settings_.hz)

@@ -92,6 +92,14 @@ def least_squares(data: Data, trips: NDArray[np.int64]) -> NDArray[np.float64]:
     return np.asarray(np.linalg.solve(gram, r.T @ data.y[rows] / max(1, rows.sum())))
 
 
+def left_out(job: Job, settings: Settings) -> list[int]:
+    """The fold that each network leaves out; -1: none."""
+    crossed = _crossed(job, settings)
+    if settings.kind == "dropout":
+        return [-1, *range(job.folds)] if crossed else [-1]
+    return [m % job.folds if crossed else -1 for m in range(settings.members)]
+
+
 def members_of(job: Job, settings: Settings, prior_mean: Tensor | None = None) -> list[Member]:
     """The networks to train. ``prior_mean [networks, parameters]``: of a trained model, a network for each in turn.
 
@@ -100,15 +108,10 @@ def members_of(job: Job, settings: Settings, prior_mean: Tensor | None = None) -
     on everything (number 0), and one per fold beside it for calibration.
     """
     arch, trips = job.architecture(settings), np.unique(job.data.trip)
-    crossed = _crossed(job, settings)
-    if settings.kind == "dropout":
-        left_out = [-1, *range(job.folds)] if crossed else [-1]
-    else:
-        left_out = [m % job.folds if crossed else -1 for m in range(settings.members)]
     temperature = 0.0 if settings.kind == "ensemble" else settings.temperature
     priors: dict[int, Prior] = {}
     members = []
-    for number, fold in enumerate(left_out):
+    for number, fold in enumerate(left_out(job, settings)):
         held = trips[job.fold[trips] == fold]
         train = np.setdiff1d(trips, held)
         if prior_mean is not None:
