@@ -53,6 +53,7 @@ FACE = {
     ("model", "export"): "model.collapse() and model.export()",
     ("trips", "logs"): "Trips.from_frame()",
     ("artifact", "model"): "load() makes the class that save() wrote",
+    ("card", "adaptation"): "the card of a started model",
     ("artifact", "adaptation"): "the same, for what a started model has learned",
 }
 LOOSE, LINES, FUNCTION = 10, 350, 60

@@ -74,8 +74,8 @@ def on_the_floor(model: PowerModel) -> int:
 def effective_terms(model: PowerModel) -> list[Term]:
     """What the road-load path says about the car; empty without such a path or without speed among the inputs."""
     features = model.feature_map_
-    if not model.architecture_.road or "speed_kmh" not in features.channels:
-        return []
+    if not model.architecture_.road or "speed_kmh" not in features.channels or model.adaptation_ is not None:
+        return []  # of a started model the LSTM has too large a share in it; its card has the mass it moves like
     weights = model.params_["road_w"].astype(np.float64)  # [members, road]
     if model.settings_.head == "distilled":
         weights = weights[:1]
@@ -162,6 +162,7 @@ def card(model: PowerModel) -> dict[str, Any]:
             "standing_stretch": model.calibration_.standing,
             "calibration": model.calibration_.describe(),
             "energy": _energy(model),
+            "started": _started(model),
             "settings": s.to_dict(),
             "car": {
                 t.name: {"unit": t.unit, "mean": t.mean, "spread": t.spread, "members": t.members.tolist()}
@@ -175,6 +176,26 @@ def card(model: PowerModel) -> dict[str, Any]:
 def _in_kw(log_score: Any, y_std: float) -> float | None:
     """From standardised units to 1/kW."""
     return None if log_score is None else float(log_score) + float(np.log(y_std))
+
+
+def _started(model: PowerModel) -> dict[str, Any] | None:
+    """Of a model that began with a data sheet: the sheet, what it has learned from, and the mass it moves like."""
+    state = model.adaptation_
+    if state is None:
+        return None
+    from evband.adaptation.mass import effective_mass
+    from evband.features.wheel import SheetMap
+
+    assert isinstance(model.feature_map_, SheetMap)
+    masses = effective_mass(model)
+    return {
+        "vehicle": state.sheet["name"],
+        "sheet_mass_kg": model.feature_map_.wheel[0],
+        "moves_like_kg": {"mean": float(masses.mean()), "spread": float(masses.std())},
+        "minutes": state.minutes,
+        "trips": state.trips,
+        "base": state.about,
+    }
 
 
 def _energy(model: PowerModel) -> dict[str, Any] | None:

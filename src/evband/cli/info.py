@@ -40,6 +40,12 @@ def _lines(told: dict[str, Any]) -> list[tuple[str, str]]:
         ("inputs and ranges", "\n".join(ranges).replace("\n", "\n" + " " * 22)),
         ("made with", ", ".join(f"{name} {version}" for name, version in told["made_with"].items())),
     ]
+    if told["started"]:
+        begun = told["started"]
+        mass = begun["moves_like_kg"]
+        lines.append(("started as", f"{begun['vehicle']}, {begun['sheet_mass_kg']:.0f} kg; base: {begun['base']}"))
+        lines.append(("has learned from", f"{begun['minutes']:.0f} minutes of the car in {begun['trips']} trips"))
+        lines.append(("effective mass", f"moves like {mass['mean']:.0f} +- {mass['spread']:.0f} kg"))
     if told["collapsed"]:
         lines.append(("collapsed", ", ".join(f"{name} {value}" for name, value in told["collapsed"].items())))
     if told["restarts"]:
@@ -67,6 +73,6 @@ def _lines(told: dict[str, Any]) -> list[tuple[str, str]]:
         lines.append((name, f"{term['mean']:.4g} +- {term['spread']:.3g} {term['unit']}"))
     if not told["road_load_terms"]:
         lines.append(("road-load path", "none, so no mass, drag or rolling resistance to read"))
-    elif "effective mass" not in told["car"]:
+    elif "effective mass" not in told["car"] and not told["started"]:
         lines.append(("mass, drag, rolling", "not to be read: torque or force is an input and carries the load"))
     return lines
