@@ -85,7 +85,7 @@ def measure(name: str, given: argparse.Namespace, write: Any) -> None:
         for period, feed in feeds.items():
             row(label, period, model.predict(feed))
     for period in PERIODS_S[1:]:
-        alone = PowerModel(**chosen, bridge_s=30.0, thinning=0.0).fit(slower(train, period))
+        alone = PowerModel(**chosen, bridge_s=30.0, thinning=0.0).fit(slower(train, period).on_grid(1.0, bridge_s=30.0))
         row("alone", period, alone.predict(feeds[period]))
     if not given.quick:
         rival = ResidualBoosting(features=features, hz=1.0, seed=given.seed, ours=True).fit(list(train))

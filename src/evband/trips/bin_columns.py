@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evband.channels import EDGES, ELECTRICAL, STANDING_KMH
-from evband.trips.grid import MAX_GAP_S, held_s
+from evband.trips.grid import MAX_GAP_S, SLOW_BINS, held_s
 
 Array = NDArray[np.float64]
 
@@ -127,7 +127,8 @@ def _close(w: Layout, b: Bins, c: int, row: Array) -> bool:
             start = _carried_on(w, b, c, end - w.width)
         row[channels], row[channels + 1] = start, stop
         if row[w.acceleration] != row[w.acceleration]:
-            change = stop - start if w.bridged else b_speed - b.mark[c, 1]
+            slow = w.bridged and b_time - b.mark[c, 0] > SLOW_BINS * w.width
+            change = stop - start if slow else b_speed - b.mark[c, 1]
             row[w.acceleration] = change / 3.6 / w.width
     b.mark[c, 0], b.mark[c, 1] = b_time, b_speed
     b.next[c] = np.nan

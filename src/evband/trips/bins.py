@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from evband.channels import AGE, EDGES, ELECTRICAL
-from evband.trips.grid import MAX_GAP_S, held_s
+from evband.trips.grid import MAX_GAP_S, SLOW_BINS, held_s
 
 SAME = 1e-6  # as in the grid: instants closer than this share of a bin are the same
 SPEED = "speed_kmh"
@@ -125,7 +125,9 @@ class Bins:
         self.sums = {}
         if SPEED in values:
             start, stop = values[EDGES[0]], values[EDGES[1]] = self._edges(end)
-            change = stop - start if self.bridge_s else self.last[SPEED][1] - self.mark[1]
+            (time, speed), (since, before) = self.last[SPEED], self.mark
+            slow = self.bridge_s and time - since > SLOW_BINS * self.width
+            change = stop - start if slow else speed - before
             values.setdefault("acceleration_ms2", change / 3.6 / self.width)
             if self.bridge_s:
                 values[AGE] = 0.0 if fresh else end - self.last[SPEED][0]
