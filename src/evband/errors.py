@@ -52,6 +52,10 @@ class SettingsError(EvbandError):
     """A setting outside what it may be."""
 
 
+class NotFittedError(EvbandError, ValueError, AttributeError):
+    """Something that only a fitted model has was asked of one that is not; scikit-learn's has the same bases."""
+
+
 class ArtifactError(EvbandError):
     """A .evband file that is corrupt, truncated, hostile or of another version."""
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
+
+from evband.errors import NotFittedError
 
 
 class Estimator:
@@ -37,9 +39,36 @@ class Estimator:
 
     def __repr__(self) -> str:
         """What differs from the defaults."""
+        return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in self._changed().items())})"
+
+    def _changed(self) -> dict[str, Any]:
         known = self._settings()
-        changed = {k: v for k, v in self.get_params(deep=False).items() if isinstance(v, Estimator) or v != known[k]}
-        return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in changed.items())})"
+        return {k: v for k, v in self.get_params(deep=False).items() if isinstance(v, Estimator) or v != known[k]}
+
+    def _repr_html_(self) -> str:
+        """For notebooks: what differs from the defaults, whether it is fitted, and what its calibration rests on."""
+        from evband.bands.picture import table
+
+        rows = [[name, repr(value)] for name, value in self._changed().items()]
+        if "calibration_" in vars(self):
+            rows.append(["calibration", vars(self)["calibration_"].describe()])
+        fitted = any(name.endswith("_") and not name.startswith("_") for name in vars(self))
+        return table(["setting", "value"], rows, f"{type(self).__name__}, {'fitted' if fitted else 'not fitted'}")
+
+    def score(self, trips: Any, y: None = None) -> float:
+        """Minus the mean CRPS in kW on trips with measured power: higher is better, as scikit-learn's searches expect."""
+        from evband.scores import evaluate
+
+        bands: Any = self.predict(trips)  # type: ignore[attr-defined]
+        return -float(evaluate(bands)["crps_kw"])
+
+    if not TYPE_CHECKING:  # a type checker would take every name for an attribute
+
+        def __getattr__(self, name: str) -> Any:
+            if name.endswith("_") and not name.startswith("_"):
+                kind = type(self).__name__
+                raise NotFittedError(f"This {kind} is not fitted and has no {name}; call fit, or load a fitted model.")
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __sklearn_tags__(self) -> Any:
         """What scikit-learn asks of an estimator before it works with one."""

@@ -327,8 +327,8 @@ class PowerModel(Estimator):
     def _on_grid(self, trips: Any, settings: Settings) -> Trips:
         from evband.trips import Trip, Trips
 
-        if isinstance(trips, Trip):
-            trips = Trips([trips])
+        if isinstance(trips, Trip | list):  # a list is what scikit-learn's folds make of Trips
+            trips = Trips([trips] if isinstance(trips, Trip) else trips)
         return (trips if isinstance(trips, Trips) else Trips.from_frame(trips)).on_grid(
             settings.hz, bridge_s=settings.bridge_s
         )

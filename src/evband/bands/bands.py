@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -59,6 +59,17 @@ class Bands:
     def __repr__(self) -> str:
         trips = len(dict.fromkeys(self.trip_id.tolist()))
         return f"Bands({len(self)} rows, {trips} trips, {type(self.members).__name__})"
+
+    def _repr_html_(self) -> str:
+        from evband.bands.picture import summary
+
+        return summary(self)
+
+    def plot(self, trip_id: str | None = None, level: float = 0.9, axes: Any = None) -> Any:
+        """Mean, band and measured power of a trip (the first unless named) over time; gives matplotlib's axes."""
+        from evband.bands.picture import draw
+
+        return draw(self, trip_id, level, axes)
 
     @property
     def mean(self) -> Array:

@@ -52,6 +52,17 @@ class Range:
     notes: tuple[str, ...] = ()
     doubts: Doubts = SURE_OF_ALL
 
+    def _repr_html_(self) -> str:
+        from evband.energy.picture import range_html
+
+        return range_html(self)
+
+    def plot(self, axes: Any = None) -> Any:
+        """Charge over distance with its bands, the reserve and the route's end; gives matplotlib's axes."""
+        from evband.energy.picture import draw_range
+
+        return draw_range(self, axes)
+
     @property
     def battery_sd(self) -> float:
         """Standard deviation in kWh of what the battery holds above the reserve: charge and capacity."""

@@ -91,6 +91,17 @@ class Energies(Sequence[EnergyBand]):
             )
         return "\n".join(lines)
 
+    def _repr_html_(self) -> str:
+        from evband.energy.picture import energies_table
+
+        return energies_table(self)
+
+    def plot(self, axes: Any = None) -> Any:
+        """The band of each trip with its mean and what was measured; gives matplotlib's axes."""
+        from evband.energy.picture import draw_energies
+
+        return draw_energies(self, axes)
+
     @property
     def coverage(self) -> float | None:
         """Share of measured trips inside their band; None where nothing was measured."""
