@@ -157,7 +157,7 @@ def test_page_and_its_headers(served):
     assert page.status_code == 200
     assert "default-src 'self'" in page.headers["content-security-policy"]
     assert page.headers["x-content-type-options"] == "nosniff"
-    assert client.get("/plain.js").headers["content-type"].startswith("text/javascript")
+    assert client.get("/main.js").headers["content-type"].startswith("text/javascript")
     for path in (
         "/../config.py",
         "/..%2fconfig.py",

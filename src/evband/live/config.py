@@ -55,6 +55,7 @@ class Car:
     token: str | None = None  # by which an ABRP sender names this car; its id by default
     capacity_kwh: float | None = None
     reserve_soc: float = 10.0
+    route: str | None = None  # file with the route that it starts with: CSV, JSON or GPX
     calibrate: bool = True  # learn online from measured power; widen bands of slow feeds
     power_unit: str | None = None  # W or kW; found by comparing with motion if not given
     invert_power: bool | None = None  # positive means charging; found by comparing with motion if not given

@@ -63,7 +63,7 @@ def _resolved(car: Car, config: Config) -> Car:
     def whole(name: str | None) -> str | None:
         return None if name is None else str(config.path(name))
 
-    return replace(car, file=whole(car.file), pids=whole(car.pids))
+    return replace(car, file=whole(car.file), pids=whole(car.pids), route=whole(car.route))
 
 
 def _fleet_cars(config: Config) -> list[Car]:

@@ -114,6 +114,8 @@ class Api:
         found: dict[str, Any] = json.loads(self.service.latest.get(car, b"{}"))
         with self.service.lock:
             found |= ranges.details(local) | {"drops": self.service.assembler.drops.of(number)}
+            felt = float(ranges.ambient(np.array([local]), self.service.assembler.newest[group.cars])[0])
+            found |= {"ambient_temp_c": None if felt != felt else felt}
             found |= {"reserve_soc": float(ranges.reserve[local]), "level": group.level, "hz": group.hz}
         settings = self.service.roster.cars[number]
         found |= {"source": settings.source, "calibrate": settings.calibrate, "capacity_kwh": settings.capacity_kwh}
@@ -149,17 +151,19 @@ class Api:
         return JSONResponse([] if store is None else await run_in_threadpool(store.trips, number))
 
     async def trip(self, request: Request) -> Response:
-        """One drive as CSV, Parquet or JSON, by the name's ending."""
+        """One drive as CSV, Parquet or JSON, by the name's ending; `since` a time, if asked so."""
         car, name = self._car(request), str(request.path_params["trip"])
         stem, dot, ending = name.rpartition(".")
         kind = ending if dot and ending in ("csv", "parquet", "json") else "json"
         began = stem if kind == ending else name
         store = self.service.store
         try:
-            when = float(began)
+            when, since = float(began), float(request.query_params.get("since", "0"))
         except ValueError:
             raise HTTPException(404, f"There is no trip {name[:64]!r}; GET /api/cars/{car}/trips lists them.") from None
-        found = {} if store is None else await run_in_threadpool(self._trip, self.service.assembler.index[car], when)
+        found = (
+            {} if store is None else await run_in_threadpool(self._trip, self.service.assembler.index[car], when, since)
+        )
         if not found:
             raise HTTPException(404, f"There is no trip {name[:64]!r}; GET /api/cars/{car}/trips lists them.")
         if kind == "json":
@@ -171,12 +175,12 @@ class Api:
         headers = {"content-disposition": f'attachment; filename="{car}-{int(when)}.{kind}"'}
         return Response(file.getvalue(), media_type=media, headers=headers)
 
-    def _trip(self, number: int, when: float) -> dict[str, list[Any]]:
+    def _trip(self, number: int, when: float, since: float) -> dict[str, list[Any]]:
         """Columns of one drive in the vocabulary of logs, so that `evband predict` reads them again."""
         store = self.service.store
         assert store is not None
         near = [trip for trip in store.trips(number, 100_000) if abs(trip["began"] - when) < 0.002]
-        rows = store.trip_rows(number, near[0]["began"]) if near else {}
+        rows = store.trip_rows(number, near[0]["began"], since) if near else {}
         if not rows.get("t"):
             return {}
         own = {"time_s": rows.pop("t"), "trip_id": [f"{when:.3f}"] * len(rows["segment"])}

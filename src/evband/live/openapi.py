@@ -24,6 +24,7 @@ _CAR: dict[str, Any] = {
         "outside": {"type": "boolean"}, "warmup": {"type": "boolean"},
         "degraded": {"type": ["string", "null"], "description": "why bands are worse than they could be"},
         **{name: _NUMBER for name in ("speed_kmh", "soc_pct", "distance_km")},
+        "why": {"type": "object", "properties": {name: _NUMBER for name in ("drive_pct", "weather_pct")}, "description": "of one car only: percent of consumption ahead"},
     },
 }  # fmt: skip
 _TRIP = {
@@ -47,6 +48,7 @@ _TRIP_ID = {
     "schema": {"type": "string"},
     "description": "its id, with .csv, .parquet or .json",
 }
+_SINCE = {"name": "since", "in": "query", "required": False, "schema": {"type": "number"}, "description": "UTC seconds"}
 _FAULTS = ("401", "403", "404", "413", "421", "422", "429", "503")
 
 
@@ -71,7 +73,7 @@ def document() -> dict[str, Any]:
             "delete": _call("Forget the route", {"type": "object"}, _CAR_ID),
         },
         "/api/cars/{car}/trips": {"get": _call("Drives, the newest first", {"type": "array", "items": _TRIP}, _CAR_ID)},
-        "/api/cars/{car}/trips/{trip}": {"get": _call("One drive's rows", None, _CAR_ID, None, _TRIP_ID)},
+        "/api/cars/{car}/trips/{trip}": {"get": _call("One drive's rows", None, _CAR_ID, None, _TRIP_ID, _SINCE)},
         "/api/cars/{car}/in": {"post": _call("JSON lines of one car", {"type": "object"}, _CAR_ID, lines)},
         "/api/in": {"post": _call("JSON lines, each naming its car", {"type": "object"}, None, lines)},
         "/1/tlm/send": {"post": _call("Telemetry as ABRP takes it", {"type": "object"}, None, {"application/x-www-form-urlencoded": {"schema": tlm}}, more=("400",))},

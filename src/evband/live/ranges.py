@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evband.energy import Ahead, SoFar
 from evband.energy.range import LEVELS
 from evband.live.assemble import COLUMN, Assembler
 from evband.live.engine import Group
@@ -19,6 +20,7 @@ Cars = NDArray[np.int64]
 EVERY_S = 10.0
 SOC_OLD_S = 60.0  # an older charge is carried on by the energy used since
 AMBIENT_OLD_S = 3600.0
+MILD_C = 20.0  # weather that costs little; others are compared with it
 SOC, AMBIENT, CAP = COLUMN["soc_pct"], COLUMN["ambient_temp_c"], COLUMN[CAPACITY]
 
 
@@ -132,4 +134,25 @@ class Ranges:
                 for n, p in LEVELS.items()
             }
             found |= {"route_km_left": end, "soc_at_arrival": {n: min(max(v, 0.0), 100.0) for n, v in arrive.items()}}
+        felt = float(self.ambient(one, self._in.newest[self.group.cars])[0])
+        found |= {"why": self._why(rest, past, felt, float(self.km[car, 1]))}
         return found
+
+    def _why(self, rest: Ahead, past: SoFar, felt_c: float, km: float) -> dict[str, float | None]:
+        """What moves consumption over the next `km`, in percent: `drive`, what was measured on this drive against a car that was
+        not measured; `weather`, a mixed way at the temperature felt against the same at 20 C."""
+        km = max(km, 1.0)
+
+        def to(way: Ahead, known: SoFar) -> float:
+            return float(np.interp(km, way.km, way.energy(known)[0]))
+
+        plain = SoFar(past.errors)
+        base = to(rest, plain)
+        why: dict[str, float | None] = {"drive_pct": None, "weather_pct": None}
+        if (past.b, past.u) != (0.0, 0.0) and base > 0.0:
+            why["drive_pct"] = 100.0 * (to(rest, past) / base - 1.0)
+        if felt_c == felt_c and "ambient_temp_c" in self.group.model.feature_map_.channels:
+            here, mild = self.ways.shared(felt_c), self.ways.shared(MILD_C)
+            if here is not None and mild is not None:
+                why["weather_pct"] = 100.0 * (to(here.ahead, plain) / to(mild.ahead, plain) - 1.0)
+        return why

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import atexit
 import logging
+import shutil
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,12 +20,23 @@ DEMO = Path(__file__).parent / "demo"
 
 
 def demo_config(server: Server | None = None) -> Config:
-    """A simulated drive that ships with the package, at ten times its speed, with nothing kept."""
-    car = Car(
-        id="demo", name="Demo car", model=str(DEMO / "demo.evband"), source="replay", file=str(DEMO / "drive.csv"),
-        speed=1.0, capacity_kwh=60.0,
-    )  # fmt: skip
-    return Config(cars=(car,), server=server or Server(), store=Store())
+    """Simulated drives that ship with the package: one measured and on a route, one without measured power that gets short of charge,
+    one whose feed is slow. What is kept goes when the process ends."""
+
+    def car(id: str, name: str, file: str, capacity_kwh: float, route: str | None = None) -> Car:
+        return Car(
+            id=id, name=name, model=str(DEMO / "demo.evband"), source="replay", file=str(DEMO / file), capacity_kwh=capacity_kwh,
+            route=None if route is None else str(DEMO / route),
+        )  # fmt: skip
+
+    cars = (
+        car("demo", "Demo car", "drive.csv", 60.0, "route.csv"),
+        car("errand", "Errand", "errand.csv", 60.0, "errand_route.csv"),
+        car("van", "Van, slow feed", "van.csv", 75.0),
+    )
+    folder = tempfile.mkdtemp(prefix="evband-demo-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return Config(cars=cars, server=server or Server(), store=Store(path=str(Path(folder) / "demo.sqlite")))
 
 
 def configuration(path: Path | None, demo: bool, host: str | None, port: int | None) -> Config:

@@ -6,12 +6,14 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import orjson
 from numpy.typing import NDArray
 
+from evband.errors import EvbandError, SettingsError
 from evband.live import states
 from evband.live.assemble import COLUMN, SPEED, Assembler, Batch
 from evband.live.config import Config
@@ -111,7 +113,22 @@ class Service:
         if self.store is not None:
             self.trip_log.resume()
             self.store.start()
+        self._first_routes()
         self._thread.start()
+
+    def _first_routes(self) -> None:
+        """Routes of the configuration, planned in the background; a wrong one stops the start."""
+        for car in self.roster.cars:
+            if car.route is not None:
+                text = Path(car.route).read_text("utf-8", "replace") if Path(car.route).is_file() else ""
+                try:
+                    route_of(text)
+                except (EvbandError, ValueError) as problem:
+                    raise SettingsError(f"{car.route}: the route of {car.id} cannot be used: {problem}") from None
+                self.pool.submit(self._plan_and_set, car.id, text)
+
+    def _plan_and_set(self, car: str, text: str) -> None:
+        self.set_route(car, self.plan_route(car, text), text)
 
     def stop(self) -> None:
         self._stop.set()

@@ -213,11 +213,11 @@ class Store:
             for row in found
         ]
 
-    def trip_rows(self, car: int, began: float) -> dict[str, list[Any]]:
-        """The rows of one drive as columns: inputs, edges and bands; empty where they were rolled up."""
+    def trip_rows(self, car: int, began: float, since: float = 0.0) -> dict[str, list[Any]]:
+        """The rows of one drive (`since` a time) as columns: inputs, edges and bands; empty where they were rolled up."""
         rows = self._read(
             f"SELECT {', '.join(SECONDS)} FROM seconds WHERE car = ? AND trip = ? AND t >= ? ORDER BY t",
-            (int(self.numbers[car]), began, began),
+            (int(self.numbers[car]), began, max(began, since)),
         )
         columns = list(zip(*rows, strict=True)) if rows else [()] * len(SECONDS)
         found = {name: list(column) for name, column in zip(SECONDS, columns, strict=True)}

@@ -1,0 +1,74 @@
+// What the numbers of a car mean, in words.
+import { chance, distance, kw, percent } from "./units.js";
+
+export const STATES = {
+  waiting: "Waiting for data", driving: "Driving", paused: "Standing", parked: "Parked", charging: "Charging",
+  silent: "No data", offline: "Offline",
+};
+const HOW = { waiting: "quiet", driving: "good", paused: "good", parked: "quiet", charging: "good", silent: "warn", offline: "quiet" };
+export const LOW_KM = 30;
+
+/** How a chance is to be taken: good from 95 % on, bad under 80 %. */
+export function tone(p) {
+  if (p === null || p === undefined) return "none";
+  return p >= 0.95 ? "good" : p >= 0.8 ? "fair" : "bad";
+}
+
+export const stateTone = (car) => (car.degraded && car.state !== "offline" ? "warn" : HOW[car.state] || "quiet");
+
+/** The margin of the median: how much range may be lost before the reserve is touched at the route's end. */
+export function margin(car, details) {
+  const median = car.range_km?.p50, left = details?.route_km_left;
+  return Number.isFinite(median) && Number.isFinite(left) ? median - left : null;
+}
+
+export function arrival(car, details) {
+  const spare = margin(car, details);
+  if (spare === null) return "";
+  if (details.route_km_left <= 0) return "You are at the end of the route.";
+  if (spare >= 0) return `You would have to lose ${distance(spare)} of range not to make it.`;
+  return `You are ${distance(-spare)} short: charge on the way, or drive slower.`;
+}
+
+/** Who needs somebody first: [rank, value within the rank, reason]; lower is more urgent. */
+export function need(car) {
+  const p = car.arrival_probability, low = car.range_km?.p05;
+  const moving = car.state === "driving" || car.state === "paused" || car.state === "silent";
+  if (Number.isFinite(p) && p < 0.8 && moving) return [0, p, `Arrives: ${chance(p)}`];
+  if (Number.isFinite(low) && low < LOW_KM && car.state !== "charging") return [1, low, `Down to ${distance(low)}`];
+  if (car.state === "silent") return [2, 0, car.degraded || "No data"];
+  if (Number.isFinite(p) && p < 0.95 && moving) return [3, p, `Arrives: ${chance(p)}`];
+  if (car.degraded && moving) return [4, 0, car.degraded];
+  const rank = { driving: 5, paused: 5, charging: 6, parked: 7, waiting: 8, offline: 9 }[car.state] ?? 8;
+  const reason = Number.isFinite(p) && moving ? `Arrives: ${chance(p)}` : STATES[car.state] || car.state;
+  return [rank, Number.isFinite(p) ? p : Number.isFinite(low) ? 1 + low : 1e9, reason];
+}
+
+/** One sentence for those who listen. */
+export function spoken(car, details) {
+  const parts = [`${car.name || car.id}: ${STATES[car.state] || car.state}`];
+  if (Number.isFinite(car.mean_kw)) parts.push(`power ${kw(car.mean_kw)}`);
+  if (Number.isFinite(car.range_km?.p50)) parts.push(`range ${distance(car.range_km.p50)}, at least ${distance(car.range_km.p05)}`);
+  if (Number.isFinite(car.arrival_probability)) parts.push(`chance of arrival ${chance(car.arrival_probability)}`);
+  if (Number.isFinite(car.soc_pct)) parts.push(`charge ${percent(car.soc_pct)}`);
+  if (car.degraded) parts.push(`degraded: ${car.degraded}`);
+  return `${parts.join(", ")}.`;
+}
+
+/** Why range is what it is: [what, percent more consumption] as the API has them. */
+export function reasons(why, details, format) {
+  const found = [];
+  const drive = why?.drive_pct, weather = why?.weather_pct;
+  if (Number.isFinite(drive)) {
+    found.push(Math.abs(drive) < 1
+      ? "This drive takes what the model expects."
+      : `This drive takes ${percent(Math.abs(drive))} ${drive > 0 ? "more" : "less"} than the model expects, and the way ahead is counted so.`);
+  }
+  if (Number.isFinite(weather) && Number.isFinite(details?.ambient_temp_c)) {
+    found.push(Math.abs(weather) < 1
+      ? `${format(details.ambient_temp_c)} outside costs nothing against ${format(20)}.`
+      : `${format(details.ambient_temp_c)} outside costs ${percent(Math.abs(weather))} ${weather > 0 ? "more" : "less"} than ${format(20)}.`);
+  }
+  for (const note of details?.notes || []) found.push(`${note.charAt(0).toUpperCase()}${note.slice(1)}.`);
+  return found;
+}
