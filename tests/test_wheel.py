@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+import evband
+
 ROOT = Path(__file__).parents[1]
 
 
@@ -37,7 +39,9 @@ def test_two_builds_are_one_wheel(tmp_path):
         wheels.append(built(folder, folder / "dist"))
     assert wheels[0].read_bytes() == wheels[1].read_bytes()
     names = zipfile.ZipFile(wheels[0]).namelist()
-    assert "evband/logs/formats/aliases.toml" in names
+    assert wheels[0].name.startswith(f"evband-{evband.__version__}-")
+    assert f"\nversion: {evband.__version__}\n" in (ROOT / "CITATION.cff").read_text()
+    assert {"evband/logs/formats/aliases.toml", "evband/adaptation/base.safetensors"} <= set(names)
     assert not [name for name in names if name.startswith("tests") or name.endswith(".pyc")]
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from evband.trips import Trips as Trips
     from evband.trips.quality import Cleaning as Cleaning
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 # Public name -> the module that has it. Each is imported when first touched, so that `import evband` is light.
 _PUBLIC = {
