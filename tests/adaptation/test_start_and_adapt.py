@@ -154,3 +154,9 @@ def test_the_posterior_of_a_linear_car_is_the_textbooks() -> None:
     mean = covariance @ (phi.T @ y) / noise**2 / CORRELATED
     np.testing.assert_allclose(after.mean(0), mean, atol=4 * np.sqrt(np.diag(covariance) / members).max())
     np.testing.assert_allclose(np.cov(after.T), covariance, atol=0.05)
+
+
+def test_a_plan_without_elevation_is_a_plan(tmp_path):
+    (tmp_path / "way.csv").write_text("distance_km,speed_kmh\n0,50\n5,80\n20,80\n")
+    plan = evband.start("Renault Zoe 52 kWh").range(80, 52, str(tmp_path / "way.csv"))
+    assert 0 < plan.energy_kwh(0.05) < plan.energy_kwh(0.95) < 20

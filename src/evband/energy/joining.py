@@ -64,7 +64,7 @@ def joined(driven: Trip | None, route: Trip, channels: tuple[str, ...], cabin: C
     if driven is not None:
         own = [c for c in (*names, "power_kw", AGE, "segment") if c in driven.table.columns]
         parts.insert(0, driven.table.select(own))
-    if "elevation_m" in names:
+    if all("elevation_m" in part.columns for part in parts):  # a plan may not know it
         for i in range(len(parts) - 2, -1, -1):
             ends = parts[i]["elevation_m"].drop_nulls()
             begins = parts[i + 1]["elevation_m"].drop_nulls()
