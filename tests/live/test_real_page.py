@@ -194,7 +194,7 @@ def test_memory_does_not_grow(tmp_path, opened):
 
         time.sleep(10.0)
         first = used()
-        time.sleep(15.0)  # a quarter of an hour of driving
+        time.sleep(15.0)  # some 150 states: the server sends a client at most ten per second
         assert used() < first + 1_000_000
         assert page.complaints == []
 

@@ -44,7 +44,7 @@ function choose() {
   if (id === view.car?.id) return;
   at("car").hidden = false;
   view.select(cars.get(id));
-  view.take(cars.get(id), performance.now());
+  view.take(cars.get(id), view.seen.get(id)?.at ?? performance.now()); // looking at a state does not make it newer
   feed.select(id);
   document.title = `${cars.get(id).name || id} · evband`;
   list.mark(id);
