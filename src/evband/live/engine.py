@@ -18,7 +18,8 @@ from evband.live.power_check import PowerCheck
 from evband.live.slow import LASTS_S, PATIENCE_S, Slow
 from evband.live.tally import Tally
 from evband.network.tick import engine_of
-from evband.trips.bin_columns import BinColumns, Rows
+from evband.trips.bin_columns import BinColumns
+from evband.trips.bin_layout import Rows
 
 if TYPE_CHECKING:
     from evband.model import PowerModel

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from evband.errors import SettingsError
 from evband.simulation.vehicles import GRAVITY, Car, fastsim_vehicle, import_fastsim
 
 Array = NDArray[np.float64]
@@ -59,7 +60,10 @@ def drive(
     if resistance_n is not None:
         cycle["grade"] = (resistance_n / ((car.mass_kg + load_kg) * GRAVITY)).tolist()
     simulation = fastsim.SimDrive(fastsim_vehicle(car, aux_w, load_kg), fastsim.Cycle.from_dict(cycle))
-    simulation.run()
+    try:
+        simulation.run()
+    except RuntimeError:  # FASTSim's own words are a page long
+        raise SettingsError("this drive asks for more power than the simulated car has; choose another seed.") from None
     vehicle = simulation.to_dict()["veh"]
     battery, motor = vehicle["pt_type"]["BEV"]["res"]["history"], vehicle["pt_type"]["BEV"]["em"]["history"]
     achieved = np.asarray(vehicle["history"]["speed_ach_meters_per_second"])

@@ -10,67 +10,18 @@ Beside `Bins` it also parts drives: silence of `NEW_TRIP_S` begins another, and 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from evband.channels import EDGES, ELECTRICAL, STANDING_KMH
+from evband.trips.bin_layout import Array, Bins, Layout, Rows
 from evband.trips.grid import MAX_GAP_S, SLOW_BINS, held_s
-
-Array = NDArray[np.float64]
 
 NEW_TRIP_S = 600.0  # silence for longer than this begins another drive
 SAME = 1e-6  # as in the grid: instants closer than this share of a bin are the same
 TAKEN, DUPLICATE, LATE = 0, 1, 2  # what became of a reading
-
-
-class Layout(NamedTuple):
-    """Which column is what, and how old a value may be."""
-
-    width: float
-    max_gap_s: float
-    lasts_s: float  # how long an acceleration lasts on average; 0: rows are those of the grid
-    bridged: bool  # the speeds at the edges go on through silences, as `evband.trips.grid` has it
-    speed: int
-    acceleration: int
-    power: int
-    current: int
-    voltage: int
-    max_age: Array  # [channels]
-    counted: NDArray[np.bool_]  # [channels] whether its coming and going breaks a segment
-
-
-class Bins(NamedTuple):
-    """What is remembered of each vehicle; NaN where nothing is."""
-
-    origin: Array  # [vehicles] the first speed reading
-    open: NDArray[np.int64]  # [vehicles] number of the bin being filled
-    newest: Array  # [vehicles] time of the last reading
-    last_t: Array  # [vehicles, channels]
-    last_v: Array
-    sums: Array
-    counts: NDArray[np.int64]
-    mark: Array  # [vehicles, 2] last speed reading at the open bin's start
-    next: Array  # [vehicles, 2] the speed reading after that
-    before: Array  # [vehicles, 2] the speed reading before the last, if no gap parts them
-    broken: NDArray[np.bool_]
-    known: NDArray[np.int64]  # bit mask of counted channels in the last row; -1 before any
-    idle: NDArray[np.bool_]  # no rows until it moves
-
-
-class Rows(NamedTuple):
-    """Rows that were completed, in the order of their completion."""
-
-    car: NDArray[np.int64]
-    time: Array
-    values: Array  # [rows, channels + 2]: the last two are the speeds at the bin's edges
-    start: NDArray[np.bool_]  # a segment starts
-    first: NDArray[np.bool_]  # a drive starts
-    age: Array  # s from the last speed reading to the row's end
-    sure: Array  # correlation of the acceleration in the row with what its speed readings show: 1 where they are dense
-    fresh: NDArray[np.bool_]  # a speed reading fell into the bin
 
 
 @numba.njit(cache=True, nogil=True)
