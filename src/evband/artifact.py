@@ -77,6 +77,10 @@ def load(path: Path) -> PowerModel:
     """Read a model, or say in one sentence why the file is none."""
     data = _read(path)
     try:
+        if b'"evband_part"' in data[:64]:
+            from evband.adaptation.part import read_part
+
+            return read_part(path, data)
         meta, tensors = _meta(data), load_tensors(data)
         theirs = {name: tensor for name, tensor in tensors.items() if name.startswith(PRIOR)}
         model = _model(meta, {name: tensor for name, tensor in tensors.items() if name not in theirs})

@@ -75,6 +75,7 @@ EXTRAS = {  # package -> the extra that installs it
     "sklearn": "rivals",
     "optuna": "study",
     "onnx": "onnx",
+    "ray": "fleet",
     **dict.fromkeys(("starlette", "uvicorn", "websockets", "orjson", "serial"), "live"),
 }
 

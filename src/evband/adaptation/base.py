@@ -60,6 +60,11 @@ class Base:
         """Names this base in the files of cars that rest on it."""
         return hashlib.sha256(self.theta.tobytes() + self.spread.tobytes()).hexdigest()[:16]
 
+    @property
+    def covariance(self) -> NDArray[np.float64]:
+        """[members, Q, Q] between cars, safely invertible."""
+        return self.spread.astype(float) + 1e-8 * np.eye(self.spread.shape[1])
+
     def settings(self, hz: float, seed: int) -> Settings:
         """Of a model that starts from it."""
         return Settings(

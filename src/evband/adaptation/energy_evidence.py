@@ -125,7 +125,7 @@ def _trip(row: dict[str, str | None], where: str, capacity_kwh: float | None, mo
     speed = number.get("mean_speed_kmh", 60.0 * km / minutes if minutes > 0 else math.nan)
     if not SPEEDS[0] <= speed <= SPEEDS[1]:
         raise LogError(
-            f"{where}: a mean speed of {speed:.0f} km/h is not one of a trip ({SPEEDS[0]:g} to {SPEEDS[1]:g}); correct "
+            f"{where}: a mean speed of {speed:.0f} km/h cannot be right ({SPEEDS[0]:g} to {SPEEDS[1]:g}); correct "
             "mean_speed_kmh or duration_min."
         )
     ambient = number.get("ambient_temp_c", math.nan)

@@ -45,14 +45,18 @@ def start(
     >>> model.settings_.members
     30
     """
-    from evband.model import PowerModel
-
     if hz != 1.0:
         raise SettingsError(
             f"a model is started on a grid of 1 Hz, not {hz:g}; fit one on the car's own logs for another rate."
         )
     sheet = sheet_of(vehicle, **numbers)
-    ground = Base.load(None if base is None else Path(base))
+    return started(Base.load(None if base is None else Path(base)), sheet, seed)
+
+
+def started(ground: Base, sheet: Sheet, seed: int = 0, hz: float = 1.0) -> PowerModel:
+    """The model of a sheet on a base."""
+    from evband.model import PowerModel
+
     model = PowerModel.of(ground.settings(hz, seed))
     model.settings_ = ground.settings(hz, seed)
     model.feature_map_ = sheet_map(ground, (sheet.mass_kg, sheet.cda_m2, sheet.crr), hz)
@@ -63,7 +67,7 @@ def start(
     neutral = ground.settings(hz, seed).architecture(len(INPUTS), len(ROADS)).unpack(ground.theta)["head_b"][:, 1]
     model.adaptation_ = Adaptation(
         sheet.to_dict(), ground.digest, ground.about, (ground.scale_shift, ground.scale_sd), ground.trip_effect,
-        np.linalg.inv(_covariance(ground)).astype(np.float32), neutral.copy(),
+        np.linalg.inv(ground.covariance).astype(np.float32), neutral.copy(),
         float(pulls(model.architecture_, ground.theta, model.feature_map_).mean()),
     )  # fmt: skip
     why = "started from a data sheet; its width comes from how cars and their logs differ"
@@ -140,7 +144,7 @@ def members_of(ground: Base, sheet: Sheet, seed: int) -> NDArray[np.float32]:
     views = arch.unpack(theta)
     roads = len(ROADS)
     draws = _balanced(rng.standard_normal((len(theta), ground.spread.shape[1])))
-    deviation = np.einsum("mpq,mq->mp", np.linalg.cholesky(_covariance(ground)), draws)
+    deviation = np.einsum("mpq,mq->mp", np.linalg.cholesky(ground.covariance), draws)
     for number, parts in PARTS.items():  # a sheet less certain than those of the population
         more = max(0.0, sheet.uncertainty(number) ** 2 - POPULATION[number] ** 2) ** 0.5
         error = more * _balanced(rng.standard_normal((len(theta), 1)))[:, 0]
@@ -163,8 +167,3 @@ def normal_scores(members: int, rng: np.random.Generator) -> NDArray[np.float64]
 def _balanced(draws: NDArray[np.float64]) -> NDArray[np.float64]:
     """Draws whose mean over members is zero: the mean car is known."""
     return draws - draws.mean(0) if len(draws) > 1 else draws
-
-
-def _covariance(ground: Base) -> NDArray[np.float64]:
-    q = ground.spread.shape[1]
-    return ground.spread.astype(float) + 1e-8 * np.eye(q)

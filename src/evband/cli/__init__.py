@@ -27,6 +27,7 @@ from evband.cli.energy import energy
 from evband.cli.evaluate import evaluate
 from evband.cli.export import export
 from evband.cli.fit import fit
+from evband.cli.fleet import fleet, prior
 from evband.cli.info import info
 from evband.cli.inspect import inspect
 from evband.cli.predict import predict
@@ -47,6 +48,7 @@ COMMANDS: tuple[Callable[..., Any], ...] = (
     simulate,
     start,
     adapt,
+    prior,
     fit,
     predict,
     evaluate,
@@ -73,6 +75,7 @@ app = typer.Typer(
 for command in COMMANDS:
     app.command()(command)
 app.add_typer(study, name="study")
+app.add_typer(fleet, name="fleet")
 
 
 def _version(wanted: bool) -> None:

@@ -1,0 +1,1 @@
+"""Fleets: time, memory and bytes per car."""

@@ -1,0 +1,121 @@
+"""`evband fleet`: many cars at once, each with a small part of its own; `evband prior`: what they teach."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+fleet = typer.Typer(no_args_is_help=True, help="Many cars at once: one base, and a small part for each car.")
+
+LakeLogs = Annotated[
+    list[str], typer.Argument(metavar="LOGS...", help="Folders, files or globs of Parquet and CSV tables.")
+]
+Folder = Annotated[Path, typer.Option("--output", "-o", help="The fleet's folder.")]
+By = Annotated[str, typer.Option(help="Column, or name of hive-style folders, that tells cars apart.")]
+OwnBase = Annotated[Path | None, typer.Option(help="A base of evband prior, in place of the one that ships.")]
+Sheets = Annotated[
+    Path | None, typer.Option(help="TOML: [cars] with id = name in the catalogue, or sheets named as the cars.")
+]
+Mass = Annotated[float | None, typer.Option(help="Mass with load of cars without a sheet, in kg.")]
+Drag = Annotated[float | None, typer.Option(help="CdA of cars without a sheet, in m2.")]
+RayAt = Annotated[str, typer.Option("--ray", metavar="auto|ADDRESS|off", help="Run on Ray: here, or on a cluster.")]
+Workers = Annotated[int, typer.Option(min=1, help="Processes, here or on Ray.")]
+Level = Annotated[float, typer.Option(help="Share that a band should hold.")]
+
+
+@fleet.command("fit")
+def fit(
+    logs: LakeLogs,
+    output: Folder,
+    by: By = "vehicle_id",
+    base: OwnBase = None,
+    sheets: Sheets = None,
+    mass_kg: Mass = None,
+    cda_m2: Drag = None,
+    ray: RayAt = "off",
+    workers: Workers = 1,
+) -> None:
+    """Start and adapt every car: parts, table, prior and report. Run again, it goes on where it ended.
+
+    Example: evband fleet fit lake/ --by vehicle_id -o fleet/ --sheets sheets.toml
+    """
+    _run("fit", logs, output, by=by, base=base, sheets=sheets, mass_kg=mass_kg, cda_m2=cda_m2, ray=ray, workers=workers)
+
+
+@fleet.command("update")
+def update(
+    logs: LakeLogs,
+    output: Folder,
+    by: By = "vehicle_id",
+    sheets: Sheets = None,
+    mass_kg: Mass = None,
+    cda_m2: Drag = None,
+    ray: RayAt = "off",
+    workers: Workers = 1,
+) -> None:
+    """Learn from new trips; those that a car has learned from already are left out.
+
+    Example: evband fleet update lake/today/ -o fleet/
+    """
+    _run("update", logs, output, by=by, sheets=sheets, mass_kg=mass_kg, cda_m2=cda_m2, ray=ray, workers=workers)
+
+
+@fleet.command("predict")
+def predict(
+    logs: LakeLogs, output: Folder, by: By = "vehicle_id", level: Level = 0.9, ray: RayAt = "off", workers: Workers = 1
+) -> None:
+    """Bands of every row, DIR/predict/<id>.parquet.
+
+    Example: evband fleet predict lake/today/ -o fleet/
+    """
+    _run("predict", logs, output, by=by, level=level, ray=ray, workers=workers)
+
+
+@fleet.command("energy")
+def energy(
+    logs: LakeLogs, output: Folder, by: By = "vehicle_id", level: Level = 0.9, ray: RayAt = "off", workers: Workers = 1
+) -> None:
+    """Energy bands of every trip, DIR/energy.parquet.
+
+    Example: evband fleet energy lake/today/ -o fleet/
+    """
+    _run("energy", logs, output, by=by, level=level, ray=ray, workers=workers)
+
+
+@fleet.command("evaluate")
+def evaluate(logs: LakeLogs, output: Folder, by: By = "vehicle_id", ray: RayAt = "off", workers: Workers = 1) -> None:
+    """Scores of every car on logs with measured power, DIR/scores.parquet.
+
+    Example: evband fleet evaluate lake/today/ -o fleet/
+    """
+    _run("evaluate", logs, output, by=by, ray=ray, workers=workers)
+
+
+def _run(kind: str, logs: list[str], output: Path, **options: object) -> None:
+    from evband.fleet.fitting import TABLES, run_fleet
+
+    def tell(done: int, total: int) -> None:
+        print(f"{done} of {total} cars", file=sys.stderr, flush=True)
+
+    table = run_fleet(kind, logs, output, tell=tell, **options)  # type: ignore[arg-type]
+    bad = table.filter(table["warning"] != "") if "warning" in table.columns else table.clear()
+    for row in bad.head(10).to_dicts():
+        print(f"evband: warning: {row['vehicle_id']}: {row['warning']}", file=sys.stderr)
+    print(f"{output / TABLES[kind]}.parquet: {table['vehicle_id'].n_unique()} cars, {len(bad)} with a warning")
+
+
+def prior(
+    folders: Annotated[list[Path], typer.Argument(metavar="DIR...", help="Folders that evband fleet fit wrote.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Base to write, fleet.evband.")],
+) -> None:
+    """Mean and spread between the cars of fleets, as a base for new cars: evband start --base fleet.evband.
+
+    Example: evband prior fleet/ -o fleet.evband
+    """
+    from evband.fleet.prior import fleet_prior
+
+    cars, bad = fleet_prior(folders, output)
+    print(f"{output}: learned from {cars} cars" + (f"; {bad} parts could not be read" if bad else ""))

@@ -1,0 +1,194 @@
+"""What is done with each car of a batch: start, adapt, score, write its part. A bad car is a row with a warning."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evband.adaptation import Base, adapt
+from evband.adaptation.checks import new_trips
+from evband.adaptation.made_up import drive_of_mean, signals_of
+from evband.adaptation.part import part_meta, read_part, save_part
+from evband.adaptation.starting import started
+from evband.errors import EvbandError, SettingsError
+from evband.fleet.lake import Car, read_cars
+from evband.network.predict import predict
+from evband.trips import Trips
+from evband.vehicles import Sheet
+
+if TYPE_CHECKING:
+    from evband.model import PowerModel
+
+USUAL_KMH, SECONDS, MILD_C = 50.0, 1800.0, 15.0  # the drive on which cars are compared
+LEVEL = 0.9
+NUMBERS = ("crps_kw", "coverage", "energy_kwh_100km", "lower", "upper", "expected_kwh_100km")
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What all batches share."""
+
+    kind: str  # fit, update, predict, energy, evaluate
+    folder: Path
+    base: Base
+    sheets: dict[str, Sheet]
+    usual: Sheet | None
+    level: float = LEVEL
+
+    def part(self, car: Car) -> Path:
+        return self.folder / "cars" / car.file_name
+
+
+def work(plan: Plan, cars: list[Car]) -> list[Row]:
+    """Rows of a batch; what one car's log does never stops the others."""
+    todo = [car for car in cars if plan.kind != "fit" or _done(plan, car) is None]
+    trips = read_cars(todo, 1.0, plan.base.settings(1.0, 0).bridge_s)
+    rows: list[Row] = []
+    for car in cars:
+        done = _done(plan, car) if plan.kind == "fit" else None
+        if done is not None:
+            rows.append(done)
+            continue
+        try:
+            found = trips[car.vehicle_id]
+            if isinstance(found, EvbandError):
+                raise found
+            rows += DO[plan.kind](plan, car, found)
+        except EvbandError as problem:
+            rows.append(_row(car, warning=str(problem)))
+        except (ArithmeticError, LookupError, TypeError, ValueError, OSError, np.linalg.LinAlgError) as problem:
+            rows.append(_row(car, warning=f"{type(problem).__name__}: {problem}"))
+    return rows
+
+
+def _row(car: Car, trips: int = 0, hours: float = 0.0, warning: str = "", **numbers: float) -> Row:
+    known = {name: numbers.get(name) for name in NUMBERS}
+    expected = known.pop("expected_kwh_100km")
+    head = {"vehicle_id": car.vehicle_id, "trips": trips, "hours": hours}
+    return {**head, **known, "warning": warning, "expected_kwh_100km": expected}
+
+
+def _done(plan: Plan, car: Car) -> Row | None:
+    """The row of a car whose part is whole and rests on the same logs, sheet and base."""
+    try:
+        meta = part_meta(plan.part(car).read_bytes())
+        same = meta["base"] == plan.base.digest and meta["stamp"] == car.stamp
+        return dict(meta["row"]) if same and meta["sheet"] == _sheet(plan, car).to_dict() else None
+    except (EvbandError, OSError, LookupError, TypeError, ValueError):
+        return None
+
+
+def _sheet(plan: Plan, car: Car) -> Sheet:
+    sheet = plan.sheets.get(car.vehicle_id, plan.usual)
+    if sheet is None:
+        raise SettingsError("the car has no data sheet; name it in --sheets, or give --mass-kg and --cda-m2.")
+    return sheet
+
+
+def _fit(plan: Plan, car: Car, trips: Trips) -> list[Row]:
+    return [_learn(plan, car, started(plan.base, _sheet(plan, car), car.seed), trips)]
+
+
+def _update(plan: Plan, car: Car, trips: Trips) -> list[Row]:
+    if not plan.part(car).exists():
+        return _fit(plan, car, trips)
+    try:
+        fresh, _ = new_trips(_load(plan, car), trips)
+    except EvbandError:  # nothing new
+        return [dict(part_meta(plan.part(car).read_bytes())["row"])]
+    return [_learn(plan, car, _load(plan, car), fresh)]
+
+
+def _learn(plan: Plan, car: Car, model: PowerModel, trips: Trips) -> Row:
+    """Learn from all trips but the last, score that one as a new drive, learn from it, too."""
+    notes: list[str] = []
+    before = len(model.fingerprints_)
+    if len(trips) > 1:
+        model = adapt(model, trips[:-1], car.seed)
+        notes += model.adaptation_.notes
+    scores = _scores(model, trips[-1:])
+    model = adapt(model, trips[-1:], car.seed + before)
+    notes += [note for note in model.adaptation_.notes if note not in notes]
+    kwh = consumption(model)
+    expected = float(consumption(started(plan.base, Sheet.from_dict(model.adaptation_.sheet), car.seed)).mean())
+    lower, upper = (float(np.quantile(kwh, q)) for q in (0.5 - plan.level / 2, 0.5 + plan.level / 2))
+    state = model.adaptation_
+    row = _row(
+        car, state.trips, state.minutes / 60.0, "; ".join(notes), **scores, energy_kwh_100km=float(kwh.mean()),
+        lower=lower, upper=upper, expected_kwh_100km=expected,
+    )  # fmt: skip
+    traces = sorted({*_known(plan, car), *trips.fingerprints})
+    model.adaptation_ = replace(state, notes=tuple(notes))
+    save_part(model, plan.base, plan.part(car), traces, car.seed, stamp=car.stamp, row=row)
+    return row
+
+
+def _known(plan: Plan, car: Car) -> list[str]:
+    """Trips that the part has learned from, where there is one to go on from."""
+    return _load(plan, car).fingerprints_ if plan.kind == "update" and plan.part(car).exists() else []
+
+
+def _load(plan: Plan, car: Car) -> PowerModel:
+    from evband.model import load
+
+    path = plan.part(car)
+    if not path.exists():
+        raise SettingsError(f"{path} does not exist; run evband fleet fit with this car first.")
+    try:
+        return read_part(path, path.read_bytes(), plan.base)
+    except (EvbandError, LookupError, TypeError, ValueError):
+        return load(path)  # which says in one sentence what is wrong
+
+
+def _scores(model: PowerModel, trips: Trips) -> dict[str, float]:
+    from evband.scores import evaluate
+
+    if not any(trip.has("power_kw") for trip in trips):
+        return {}
+    found = evaluate(model.predict(trips), trips)
+    return {"crps_kw": float(found["crps_kw"]), "coverage": float(found["coverage"])}
+
+
+def _predict(plan: Plan, car: Car, trips: Trips) -> list[Row]:
+    """Bands of every row, in a file per car."""
+    from evband.logs.writing import write_table
+
+    bands = _load(plan, car).predict(trips)
+    write_table(bands.to_frame(plan.level), plan.folder / "predict" / f"{Path(car.file_name).stem}.parquet")
+    return [_row(car, len(trips), len(bands) / 3600.0)]
+
+
+def _energy(plan: Plan, car: Car, trips: Trips) -> list[Row]:
+    return [{"vehicle_id": car.vehicle_id, **band} for band in _load(plan, car).energy(trips, plan.level).to_dicts()]
+
+
+def _evaluate(plan: Plan, car: Car, trips: Trips) -> list[Row]:
+    model = _load(plan, car)
+    seen = trips.among(model.fingerprints_)
+    warning = f"{len(seen)} of {len(trips)} trips were learned from, so the scores flatter" if seen else ""
+    hours = sum(map(len, trips)) / 3600.0
+    return [_row(car, len(trips), hours, warning, **_scores(model, trips))]
+
+
+DO: dict[str, Callable[[Plan, Car, Trips], list[Row]]] = {
+    "fit": _fit, "update": _update, "predict": _predict, "energy": _energy, "evaluate": _evaluate,
+}  # fmt: skip
+
+
+def consumption(model: PowerModel) -> NDArray[np.float64]:
+    """[members] kWh/100 km on one made-up drive of half an hour, alike for all cars."""
+    speed = drive_of_mean(USUAL_KMH, SECONDS, np.random.default_rng(0))
+    signals = signals_of(speed, MILD_C)
+    x, r, _ = model.feature_map_.arrays(signals)
+    start = np.zeros(len(x), bool)
+    start[0] = True
+    power = predict(model.architecture_, model.theta_, x, r, start).mu.astype(float).mean(1)
+    kwh = power * model.feature_map_.y_std + model.feature_map_.y_mean
+    return np.asarray(100.0 * kwh / signals["speed_kmh"].mean())

@@ -1,0 +1,34 @@
+"""Which data sheet each car of a fleet has."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from statistics import median
+
+from evband.adaptation.starting import sheet_of
+from evband.errors import SettingsError, VehicleError
+from evband.vehicles import Sheet, find, read_sheets
+
+
+def read_fleet_sheets(path: Path) -> dict[str, Sheet]:
+    """vehicle_id -> sheet: a table `[cars]` of names in the catalogue, or sheets (`[[vehicle]]`) whose name is the id."""
+    try:
+        data = tomllib.loads(path.read_text("utf-8"))
+    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
+        raise VehicleError(f"{path}: it cannot be read as TOML ({problem}); correct it.") from None
+    if isinstance(data.get("cars"), dict):
+        return {str(car): find(str(name)) for car, name in data["cars"].items()}
+    return {sheet.name: sheet for sheet in read_sheets(path)}
+
+
+def usual_sheet(known: dict[str, Sheet], mass_kg: float | None, cda_m2: float | None) -> Sheet | None:
+    """Of a car without one: the given numbers, or the median of the fleet's; None where there are neither."""
+    if known:
+        mass_kg = mass_kg or median(sheet.mass_kg for sheet in known.values())
+        cda_m2 = cda_m2 or median(sheet.cda_m2 for sheet in known.values())
+    if mass_kg is None and cda_m2 is None:
+        return None
+    if mass_kg is None or cda_m2 is None:
+        raise SettingsError("mass and CdA of cars without a sheet go together; give both --mass-kg and --cda-m2.")
+    return sheet_of(None, mass_kg=mass_kg, cda_m2=cda_m2)
