@@ -16,7 +16,7 @@ DRIVE = "time_s,speed_kmh,power_kw\n" + "".join(f"{i},{30 + i % 7},{5 + i % 3}\n
 class Model:
     """A stand-in that predicts 6 kW everywhere."""
 
-    settings_ = SimpleNamespace(hz=1.0)
+    settings_ = SimpleNamespace(hz=1.0, bridge_s=0.0)
     fingerprints_: tuple[str, ...] = ()
 
     def predict(self, trips):
