@@ -282,8 +282,8 @@ class PowerModel(Estimator):
         drives = predicted_drives(self, self._on_grid(trips, self.settings_))
         return trip_energy(drives, self.errors_, level, **stretch)
 
-    def range(self, soc: float, capacity_kwh: float, route: Any, **options: Any) -> Range:
-        """How far the battery reaches along a route: see `evband.energy.plan`."""
+    def range(self, soc: float, capacity_kwh: float | None, route: Any, **options: Any) -> Range:
+        """How far the battery (None: that of the data sheet) reaches along a route: see `evband.energy.plan`."""
         from evband.energy import plan
 
         return plan(self, soc, capacity_kwh, route, **options)

@@ -8,6 +8,7 @@ import evband
 from evband.adaptation import Base
 from evband.adaptation.mass import effective_mass
 from evband.errors import ArtifactError, SettingsError, TripsError, VehicleError
+from evband.routes.flat import flat_profile
 from evband.simulation.cycles import follow, random_drive
 from evband.trips import Trip, Trips
 
@@ -160,3 +161,15 @@ def test_a_plan_without_elevation_is_a_plan(tmp_path):
     (tmp_path / "way.csv").write_text("distance_km,speed_kmh\n0,50\n5,80\n20,80\n")
     plan = evband.start("Renault Zoe 52 kWh").range(80, 52, str(tmp_path / "way.csv"))
     assert 0 < plan.energy_kwh(0.05) < plan.energy_kwh(0.95) < 20
+
+
+def test_the_data_sheet_brings_the_battery_and_its_doubt(started: evband.PowerModel) -> None:
+    route = flat_profile(120.0, 100.0)
+    zoe = evband.start("Renault Zoe")
+    battery = zoe.adaptation_.sheet["battery_kwh"]
+    plan = zoe.range(80.0, None, route)
+    assert plan.capacity_kwh == battery["value"]
+    assert plan.doubts.capacity_sd_pct == pytest.approx(100 * battery["spread"])
+    assert zoe.range(80.0, 40.0, route).doubts.capacity_sd_pct == 0.0
+    with pytest.raises(SettingsError, match="give --capacity-kwh"):
+        started.range(80.0, None, route)

@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
 ModelOption = Annotated[Path, typer.Argument(metavar="MODEL", help="A fitted model, car.evband.")]
 SocOption = Annotated[float, typer.Option(help="State of charge now, in percent.")]
-CapacityKwhOption = Annotated[float, typer.Option("--capacity-kwh", help="Usable energy of the full battery.")]
+CapacityKwhOption = Annotated[
+    float | None,
+    typer.Option("--capacity-kwh", help="Usable energy of the full battery; a started model has its data sheet's."),
+]
 RouteOption = Annotated[
     Path | None, typer.Option(help="Route: profile CSV, GPX, GeoJSON, answer of OSRM or Valhalla, or a log.")
 ]
@@ -56,7 +59,7 @@ WhatIfOption = Annotated[bool, typer.Option("--what-if", help="Beside it: slower
 def range(
     model: ModelOption,
     soc: SocOption,
-    capacity_kwh: CapacityKwhOption,
+    capacity_kwh: CapacityKwhOption = None,
     route: RouteOption = None,
     dem: DemOption = None,
     distance_km: DistanceKmOption = None,
@@ -82,13 +85,12 @@ def range(
 
     Example: evband range car.evband --soc 62 --capacity-kwh 77.4 --route route.csv
     """
-    from evband.energy import Doubts, check_battery, range_warnings, what_ifs
+    from evband.energy import Doubts, check_battery, known_battery, range_warnings, what_ifs
     from evband.energy.fan import check_picture
     from evband.model import load
     from evband.report.tables import range_table
     from evband.routes import route_source
 
-    check_battery(soc, capacity_kwh, reserve_soc)
     if plot:
         check_picture(plot)
     way = route_source([] if route is None else [route], None, distance_km, speed_kmh, dem)
@@ -97,10 +99,10 @@ def range(
     doubts = Doubts(
         soc_spread, capacity_spread, payload, payload_spread, ambient_spread, head_wind, head_wind_spread, stops, stops_spread
     )  # fmt: skip
+    full_kwh, doubts = known_battery(fitted, capacity_kwh, doubts)
+    check_battery(soc, full_kwh, reserve_soc)
     options: dict[str, Any] = {"so_far": driven, "ambient_c": ambient}
-    found = what_ifs(
-        fitted, soc, capacity_kwh, way, reserve_soc=reserve_soc, variants=what_if, doubts=doubts, **options
-    )
+    found = what_ifs(fitted, soc, full_kwh, way, reserve_soc=reserve_soc, variants=what_if, doubts=doubts, **options)
     warn_if_not_calibrated(fitted)
     for warning in range_warnings(found):
         print(f"evband: warning: {warning}.", file=sys.stderr)
@@ -108,6 +110,8 @@ def range(
     for name, answer in found.items():
         if isinstance(answer, str):
             print(f"{name}: {answer}")
+    if capacity_kwh is None:
+        print(f"usable battery: {full_kwh:g} kWh (+- {doubts.capacity_sd_pct:.0f} %), from the data sheet")
     _answer(fitted, found, way, options, plot, json)
 
 

@@ -14,7 +14,10 @@ def stream(
     adapt: Annotated[bool, typer.Option("--adapt", help="Learn from measured power as it comes.")] = False,
     level: Annotated[float, typer.Option(help="Share of measurements the band should hold.")] = 0.9,
     soc: Annotated[float | None, typer.Option(help="State of charge at the start, in percent.")] = None,
-    capacity_kwh: Annotated[float | None, typer.Option("--capacity-kwh", help="Usable energy of the battery.")] = None,
+    capacity_kwh: Annotated[
+        float | None,
+        typer.Option("--capacity-kwh", help="Usable energy of the battery; a started model has its data sheet's."),
+    ] = None,
     route: Annotated[Path | None, typer.Option(help="Profile CSV, or a log: the way ahead.")] = None,
     reserve_soc: Annotated[float, typer.Option("--reserve-soc", help="Range ends at this charge.")] = 10.0,
     state: Annotated[Path | None, typer.Option("--state", help="Go on from this file, and keep it up to date.")] = None,
@@ -31,8 +34,10 @@ def stream(
     fitted = load(model)
     battery = None
     if soc is not None or capacity_kwh is not None or route is not None:
-        if soc is None or capacity_kwh is None or route is None:
-            raise SettingsError("Range in a stream needs --soc, --capacity-kwh and --route together; give all three.")
+        if soc is None or route is None:
+            raise SettingsError(
+                "Range in a stream needs --soc and --route together (and --capacity-kwh where the model has no data sheet)."
+            )
         battery = Battery(fitted, soc, capacity_kwh, route, reserve_soc)
         for note in battery.notes:
             print(f"evband: warning: {note}.", file=sys.stderr)

@@ -9,7 +9,7 @@ from evband.energy.errors import ErrorModel
 from evband.energy.fitting import fit_errors
 from evband.energy.joining import check_supplies
 from evband.energy.mean import TripMean
-from evband.energy.range import Range, check_battery, given, plan, range_json, range_warnings, what_ifs
+from evband.energy.range import Range, check_battery, given, known_battery, plan, range_json, range_warnings, what_ifs
 from evband.energy.sanity import model_contradictions
 from evband.energy.so_far import SoFar
 from evband.energy.trip import Energies, EnergyBand, stretch_energy, trip_energy
@@ -35,6 +35,7 @@ __all__ = [
     "find_contradictions",
     "fit_errors",
     "given",
+    "known_battery",
     "model_contradictions",
     "plan",
     "predicted_drives",

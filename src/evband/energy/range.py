@@ -161,14 +161,17 @@ class Range:
 def plan(
     model: PowerModel,
     soc: float,
-    capacity_kwh: float,
+    capacity_kwh: float | None,
     route: Any,
     reserve_soc: float = 10.0,
     so_far: Any = None,
     ambient_c: float | None = None,
     doubts: Doubts = SURE_OF_ALL,
 ) -> Range:
-    """How far a battery reaches along a route (`evband.routes`); `so_far` is a log of the drive up to now, with its power."""
+    """How far a battery reaches along a route (`evband.routes`); `so_far` is a log of the drive up to now, with its power.
+
+    `capacity_kwh` None takes the battery, and how sure it is, from the data sheet of a started model."""
+    capacity_kwh, doubts = known_battery(model, capacity_kwh, doubts)
     check_battery(soc, capacity_kwh, reserve_soc)
     driven = None if so_far is None else driven_trip(model, so_far)
     way = read_route(route, speed_now(driven))
@@ -240,7 +243,7 @@ def _notes(model: PowerModel, trip: Trip, drive: Drive, found: Range, rows: int,
 def what_ifs(
     model: PowerModel,
     soc: float,
-    capacity_kwh: float,
+    capacity_kwh: float | None,
     route: Any,
     *,
     so_far: Any = None,
@@ -294,6 +297,19 @@ def range_json(found: Mapping[str, Range | str], more: Mapping[str, Any] | None 
     """As `evband range --json` writes it, with `more` beside it; the variants, if any, under `what_if`."""
     variants = {n: p if isinstance(p, str) else p.to_dict() for n, p in found.items() if n != AS_GIVEN}
     return given(found).to_dict() | dict(more or {}) | ({"what_if": variants} if variants else {})
+
+
+def known_battery(model: PowerModel, capacity_kwh: float | None, doubts: Doubts) -> tuple[float, Doubts]:
+    """The usable kWh given, or those of the data sheet that a model was started from, with that number's spread."""
+    if capacity_kwh is not None:
+        return capacity_kwh, doubts
+    battery = None if model.adaptation_ is None else model.adaptation_.sheet.get("battery_kwh")
+    if battery is None:
+        raise SettingsError(
+            "The usable capacity of the battery is not known; give --capacity-kwh (capacity_kwh in Python): "
+            "only a model started from a data sheet with a battery brings its own."
+        )
+    return battery["value"], replace(doubts, capacity_sd_pct=doubts.capacity_sd_pct or 100.0 * battery["spread"])
 
 
 def check_battery(soc: float, capacity_kwh: float, reserve_soc: float = 0.0) -> None:

@@ -13,7 +13,7 @@ from scipy.special import stdtrit
 
 from evband.calibration.online import OnlineCalibration
 from evband.channels import CHANNELS
-from evband.energy import Ahead, RowMean, SoFar, check_battery
+from evband.energy import Ahead, Doubts, RowMean, SoFar, check_battery, known_battery
 from evband.energy.range import LEVELS, plan
 from evband.errors import SettingsError
 from evband.logs.formats.abrp import KEYS
@@ -38,8 +38,9 @@ class Battery:
     """Charge and way ahead of a stream: range from where the car is now."""
 
     def __init__(
-        self, model: PowerModel, soc: float, capacity_kwh: float, route: Any, reserve_soc: float = 10.0
+        self, model: PowerModel, soc: float, capacity_kwh: float | None, route: Any, reserve_soc: float = 10.0
     ) -> None:
+        capacity_kwh, _ = known_battery(model, capacity_kwh, Doubts())
         check_battery(soc, capacity_kwh, reserve_soc)
         self.soc, self.capacity_kwh, self.reserve_soc = soc, capacity_kwh, reserve_soc
         full = plan(model, 100.0, capacity_kwh, route, 0.0)  # long enough for whatever charge a line may report
