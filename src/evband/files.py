@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import re
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from evband.errors import EvbandError, SettingsError
 
@@ -34,6 +36,18 @@ def read_bounded(path: str | Path, most: int, error: type[EvbandError], what: st
     if len(data) > most:
         raise error(f"{path}: the {what} has more than {size(most)}, the most that is read; split it.")
     return data
+
+
+def json_value(text: str | bytes) -> Any:
+    """JSON from anybody: whole numbers of any length fit in a float, and nesting too deep is a ValueError like other damage.
+
+    >>> json_value('[12, 1%s]' % ("0" * 5000))
+    [12, inf]
+    """
+    try:
+        return json.loads(text, parse_int=lambda digits: int(digits) if len(digits) < 18 else float(digits))
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
 
 
 def size(count: int) -> str:

@@ -14,39 +14,44 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
 from evband.errors import LONGEST, EvbandError, UnforeseenError
 from fuzz import mutate, seeds
 
-LONGEST_S = 5.0
+LONGEST_S = 5.0  # of this process's own time: on a busy or halted machine the clock on the wall tells nothing
+LONGEST_WALL_S = 120.0  # for what waits without working
 FOLDER = Path(tempfile.mkdtemp(prefix="evband-fuzz-"))
 
 
 @contextmanager
-def within(seconds: float) -> Iterator[None]:
-    """A TimeoutError for whatever takes longer (where signals can be used)."""
+def within(seconds: float, on_the_wall: float) -> Iterator[None]:
+    """A TimeoutError for whatever works or waits longer (where signals can be used)."""
     if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "setitimer"):
         yield
         return
 
-    def late(*_: object) -> None:
-        raise TimeoutError(f"over {seconds} s")
+    def late(number: int, _: object) -> None:
+        raise TimeoutError(f"over {seconds} s of work" if number == signal.SIGPROF else f"over {on_the_wall} s")
 
-    before = signal.signal(signal.SIGALRM, late)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    before = [signal.signal(number, late) for number in (signal.SIGPROF, signal.SIGALRM)]
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    signal.setitimer(signal.ITIMER_REAL, on_the_wall)
     try:
         yield
     finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
         signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        signal.signal(signal.SIGPROF, before[0])
+        signal.signal(signal.SIGALRM, before[1])
 
 
 def attack(what: Callable[[bytes], None], data: bytes) -> bool:
     """Whether the input was taken; an AssertionError (or what else was raised) where it broke something."""
     refusal = ""
-    with within(LONGEST_S):
+    with within(LONGEST_S, LONGEST_WALL_S):
         try:
             what(data)
         except UnforeseenError:
@@ -163,13 +168,19 @@ def _some_log(rng: random.Random) -> bytes:
     return mutate.mutate(rng.choice(list(seeds.logs().values())), rng)
 
 
-KINDS: dict[str, tuple[Callable[[bytes], None], Callable[[random.Random], bytes], int]] = {
-    # kind -> (what takes it, what makes one, how many inputs one call is)
-    "log": (read_log, _some_log, 1),
-    "map": (read_map, lambda rng: mutate.mutate(seeds.MAP, rng), 1),
-    "guess": (guess_map, _some_log, 1),
-    "state": (load_state, lambda rng: mutate.mutate_json(seeds.state(), rng), 1),
-    "line": (take_lines, line_bytes, 20),
-    "artifact": (load_model, artifact_bytes, 1),
-    "route": (plan_route, lambda rng: mutate.mutate(rng.choice(list(seeds.ROUTES.values())), rng), 1),
+class Kind(NamedTuple):
+    takes: Callable[[bytes], None]
+    makes: Callable[[random.Random], bytes]
+    round: int  # calls in one round of a long run
+    each: int = 1  # inputs in one call
+
+
+KINDS = {
+    "log": Kind(read_log, _some_log, 60),
+    "map": Kind(read_map, lambda rng: mutate.mutate(seeds.MAP, rng), 60),
+    "guess": Kind(guess_map, _some_log, 40),
+    "state": Kind(load_state, lambda rng: mutate.mutate_json(seeds.state(), rng), 40),
+    "line": Kind(take_lines, line_bytes, 35, each=20),
+    "artifact": Kind(load_model, artifact_bytes, 40),
+    "route": Kind(plan_route, lambda rng: mutate.mutate(rng.choice(list(seeds.ROUTES.values())), rng), 60),
 }

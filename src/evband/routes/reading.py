@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 from evband.errors import EvbandError, LogError
-from evband.files import read_bounded
+from evband.files import json_value, read_bounded
 from evband.routes import geojson, gpx, osrm, valhalla
 from evband.routes.profile import Route, from_log, from_profile, only_trip, profile_table
 from evband.routes.way import Way
@@ -72,10 +71,8 @@ def _from_table(path: Path, data: bytes, start_kmh: float) -> Route:
 def from_json(data: bytes, where: str) -> Way | None:
     """A way from one JSON object; None where the file is lines of JSON, which is a log."""
     try:
-        answer = json.loads(data.removeprefix(_BOM))
-    except RecursionError:
-        raise LogError(f"{where}: it is nested too deeply; this is not a route.") from None
-    except (json.JSONDecodeError, UnicodeDecodeError) as problem:
+        answer = json_value(data.removeprefix(_BOM))
+    except ValueError as problem:
         if "Extra data" in str(problem):
             return None
         raise LogError(f"{where}: this is not JSON ({problem}); check that the file is whole.") from None
