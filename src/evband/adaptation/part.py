@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from safetensors import SafetensorError
 from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as save_tensors
 
@@ -47,7 +48,7 @@ def save_part(model: PowerModel, ground: Base, path: Path, traces: list[str], se
     roots = np.linalg.cholesky(_prior_precision(ground))
     found = [_factor(p.astype(float), root) for p, root in zip(state.precision, roots, strict=True)]
     tensors = {
-        "weights": (_moved(mine) - _moved(theirs)).astype(np.float16),
+        "weights": (moved(mine) - moved(theirs)).astype(np.float16),
         "level": (mine["head_b"][:, 1] - theirs["head_b"][:, 1]).astype(np.float16),
         "information": np.stack(found).astype(np.float16),
     }
@@ -59,6 +60,14 @@ def save_part(model: PowerModel, ground: Base, path: Path, traces: list[str], se
     data = save_tensors(tensors, {KEY: json.dumps(meta, allow_nan=False)})
     with whole_file(path) as temporary:
         temporary.write_bytes(data)
+
+
+def part_tensors(data: bytes) -> dict[str, NDArray]:
+    """The arrays of a part, whatever they hold."""
+    try:
+        return dict(load_tensors(data))
+    except SafetensorError as problem:
+        raise ArtifactError(f"it is not a whole car's part ({problem}); make it again with evband fleet fit.") from None
 
 
 def part_meta(data: bytes) -> dict[str, Any]:
@@ -78,7 +87,7 @@ def read_part(path: Path, data: bytes, base: Base | None = None) -> PowerModel:
     """The model of a part, on its base; damage is an error that the caller words."""
     from evband.vehicles import Sheet
 
-    meta, tensors = part_meta(data), load_tensors(data)
+    meta, tensors = part_meta(data), part_tensors(data)
     ground = base if base is not None and base.digest == meta["base"] else find_base(path, str(meta["base"]))
     model = started(ground, Sheet.from_dict(meta["sheet"]), int(meta["seed"]))
     theta = ground.theta.copy()
@@ -127,7 +136,7 @@ def _base_of(path: Path, _changed: int) -> Base:
     return Base.load(path)
 
 
-def _moved(views: dict[str, Any]) -> Array:
+def moved(views: dict[str, Any]) -> Array:
     """[members, Q]: the weights that adapting moves."""
     return np.concatenate([views["road_w"], views["head_w"][:, 0]], 1).astype(float)
 
