@@ -39,14 +39,19 @@ PRIOR = "prior/"  # before the names of the weights of the model that this one s
 
 def save(model: PowerModel, path: Path) -> None:
     """Write the model; an existing file is replaced only once the new one is whole."""
+    data = to_bytes(model)
+    with whole_file(path) as temporary:
+        temporary.write_bytes(data)
+
+
+def to_bytes(model: PowerModel) -> bytes:
+    """What a .evband file of the model holds."""
     meta, tensors = _facts(model), _tensors(model)
     prior = model.get_params(deep=False)["prior"]
     if not (prior is None or isinstance(prior, str)):  # a fitted model: a clone must be able to start from it again
         meta["prior"] = _facts(prior)
         tensors |= {f"{PRIOR}{name}": tensor for name, tensor in _tensors(prior).items()}
-    data = save_tensors(tensors, {"evband": json.dumps(meta, allow_nan=False)})
-    with whole_file(path) as temporary:
-        temporary.write_bytes(data)
+    return bytes(save_tensors(tensors, {"evband": json.dumps(meta, allow_nan=False)}))
 
 
 def _facts(model: PowerModel) -> dict[str, Any]:
@@ -81,16 +86,21 @@ def load(path: Path) -> PowerModel:
             from evband.adaptation.part import read_part
 
             return read_part(path, data)
-        meta, tensors = _meta(data), load_tensors(data)
-        theirs = {name: tensor for name, tensor in tensors.items() if name.startswith(PRIOR)}
-        model = _model(meta, {name: tensor for name, tensor in tensors.items() if name not in theirs})
-        if "prior" in meta:
-            prior = _model(dict(meta["prior"]), {name.removeprefix(PRIOR): t for name, t in theirs.items()})
-            model.set_params(prior=prior)
+        return from_bytes(data)
     except ArtifactError as problem:
         raise ArtifactError(f"{path}: {problem}") from None
     except (*_DAMAGE, SafetensorError, EvbandError) as problem:
         raise ArtifactError(f"{path} is not a whole .evband file ({problem}); fit or copy it again.") from None
+
+
+def from_bytes(data: bytes) -> PowerModel:
+    """Inverse of `to_bytes`; what is damaged raises, and the caller words it."""
+    meta, tensors = _meta(data), load_tensors(data)
+    theirs = {name: tensor for name, tensor in tensors.items() if name.startswith(PRIOR)}
+    model = _model(meta, {name: tensor for name, tensor in tensors.items() if name not in theirs})
+    if "prior" in meta:
+        prior = _model(dict(meta["prior"]), {name.removeprefix(PRIOR): t for name, t in theirs.items()})
+        model.set_params(prior=prior)
     return model
 
 

@@ -288,11 +288,14 @@ class PowerModel(Estimator):
 
         return plan(self, soc, capacity_kwh, route, **options)
 
-    def stream(self, level: float = 0.9) -> Stream:
-        """A band for every tick, one tick a grid step: `stream.tick(speed_kmh=88.0, acceleration_ms2=0.1)`."""
+    def stream(self, level: float = 0.9, adapt: bool = False) -> Stream:
+        """A band for every tick, one tick a grid step: `stream.tick(speed_kmh=88.0, acceleration_ms2=0.1)`.
+
+        With `adapt` it learns from `power_kw` of its ticks; a started model becomes the car's own, `stream.model`.
+        """
         from evband.streaming import Stream
 
-        return Stream(self, level)
+        return Stream(self, level, adapt)
 
     def on_grid(self, trips: Any) -> Trips:
         """Trips, or a frame, on this model's grid."""

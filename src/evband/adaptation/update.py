@@ -71,21 +71,34 @@ def adapt(model: PowerModel, trips: Any, seed: int = 0) -> PowerModel:
 
 def evidence(model: PowerModel, trips: Any) -> Evidence:
     """The rows of trips from which a model learns."""
-    from evband.network.predict import hidden_states
-
     parts = [model.feature_map_.transform(trip) for trip in trips]
     x, r, start, y = (np.concatenate([getattr(p, name) for p in parts]) for name in ("x", "r", "start", "y"))
-    known = np.isfinite(y)
+    trip = np.repeat(np.arange(len(parts)), [len(p) for p in parts])
+    speed = np.concatenate([t.table["speed_kmh"].to_numpy() for t in trips])
+    return evidence_of(model, x, r, start, y, trip, speed)
+
+
+def evidence_of(
+    model: PowerModel,
+    x: NDArray[np.float32],  # [rows, inputs]
+    r: NDArray[np.float32],  # [rows, roads]
+    start: NDArray[np.bool_],
+    power_kw: Array,
+    trip: NDArray[np.int64],
+    speed_kmh: Array,
+) -> Evidence:
+    """The same of rows that are features already."""
+    from evband.network.predict import hidden_states
+
+    known = np.isfinite(power_kw)
     if known.sum() < FEWEST_ROWS:
         raise SettingsError(
             f"only {int(known.sum())} rows have measured power, {FEWEST_ROWS} are needed; give a longer log."
         )
-    trip = np.repeat(np.arange(len(parts)), [len(p) for p in parts])
-    speed = np.concatenate([t.table["speed_kmh"].to_numpy() for t in trips])
     h = hidden_states(model.architecture_, model.theta_, x, start)[:, known]
-    terms = r[known].astype(float)
-    moving = speed[known] >= STANDING_KMH
-    return Evidence(terms, h, y[known] / model.feature_map_.y_std, trip[known], moving, trip_effects(model, terms))
+    terms, moving = r[known].astype(float), speed_kmh[known] >= STANDING_KMH
+    y = power_kw[known] / model.feature_map_.y_std
+    return Evidence(terms, h, y, trip[known], moving, trip_effects(model, terms))
 
 
 def trip_effects(model: PowerModel, terms: Array) -> Array:

@@ -90,6 +90,14 @@ class OnlineCalibration:
             self.offset_kw += min(gain, 1.0) * (power_kw - mean - self.offset_kw)
         self.ticks += 1
 
+    def follow(self, shift_kw: float, widening: float) -> None:
+        """The model was replaced by one whose mean is `shift_kw` higher and whose band is `widening` times as wide: what was
+        given out goes on, and is learned on from."""
+        bound = math.log(self.limit)
+        self.offset_kw -= shift_kw
+        self.log_stretch = min(max(self.log_stretch - math.log(widening), -bound), bound)
+        self._waiting = None
+
     def to_dict(self) -> dict[str, Any]:
         """Everything, so that a stream can be stopped and continued to the same bands."""
         settings = {name: getattr(self, name) for name in _SETTINGS}

@@ -11,7 +11,9 @@ import typer
 
 def stream(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="A fitted model, car.evband.")],
-    adapt: Annotated[bool, typer.Option("--adapt", help="Learn from measured power as it comes.")] = False,
+    adapt: Annotated[
+        bool, typer.Option("--adapt", help="Learn from measured power as it comes; a started model learns its car.")
+    ] = False,
     level: Annotated[float, typer.Option(help="Share of measurements the band should hold.")] = 0.9,
     soc: Annotated[float | None, typer.Option(help="State of charge at the start, in percent.")] = None,
     capacity_kwh: Annotated[

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import stdtrit
 
-from evband.calibration.online import OnlineCalibration
 from evband.channels import CHANNELS
 from evband.energy import Ahead, Doubts, RowMean, SoFar, check_battery, known_battery
 from evband.energy.range import LEVELS, plan
@@ -42,9 +41,13 @@ class Battery:
     ) -> None:
         capacity_kwh, _ = known_battery(model, capacity_kwh, Doubts())
         check_battery(soc, capacity_kwh, reserve_soc)
-        self.soc, self.capacity_kwh, self.reserve_soc = soc, capacity_kwh, reserve_soc
-        full = plan(model, 100.0, capacity_kwh, route, 0.0)  # long enough for whatever charge a line may report
-        self.notes = full.notes
+        self.soc, self.capacity_kwh, self.reserve_soc, self._route = soc, capacity_kwh, reserve_soc, route
+        self.look_ahead(model)
+
+    def look_ahead(self, model: PowerModel) -> None:
+        """Plan the way with this model, long enough for whatever charge a line may report."""
+        full = plan(model, 100.0, self.capacity_kwh, self._route, 0.0)
+        self.model, self.notes = model, full.notes
         self.way: Ahead = full.way
 
     def range_km(self, soc: float, driven_km: float, past: SoFar) -> dict[str, float]:
@@ -55,14 +58,15 @@ class Battery:
 
 
 class LineStream:
-    """A drive as telemetry lines. Measured power is used only with `adapt`: an offset, adaptive width, energy as measured."""
+    """A drive as telemetry lines. Measured power is used only with `adapt`: an offset, adaptive width, energy as measured, and
+    a started model learns the car."""
 
     def __init__(
         self, model: PowerModel, level: float = 0.9, adapt: bool = False, battery: Battery | None = None
     ) -> None:
-        self._stream = Stream(model, level)
+        self._stream = Stream(model, level, adapt)
+        self._adapt = adapt
         self._bins = Bins(self._stream.hz, bridge_s=model.settings_.bridge_s)
-        self._online = OnlineCalibration(level, hz=self._stream.hz) if adapt else None
         self._errors = None if model.energy_ is None else model.errors_
         self._past = None if self._errors is None else SoFar(self._errors)
         self._path = None if self._errors is None else RowMean(model.feature_map_, self._errors.mean)
@@ -87,8 +91,18 @@ class LineStream:
         self._stream.reset()
         if self._past is not None:
             self._past.reset()
-        if self._online is not None:
-            self._online.reset()
+
+    @property
+    def model(self) -> PowerModel:
+        """With what was learned of the car."""
+        return self._stream.model
+
+    def notes(self) -> list[str]:
+        """What whoever drives should know about what is learned; each once."""
+        if self._stream.learner is None:
+            return []
+        found, self._stream.learner.notes = self._stream.learner.notes, []
+        return found
 
     def line(self, text: str) -> str:
         """The answer to one line: a band, or an error object."""
@@ -135,13 +149,7 @@ class LineStream:
         values, power = row.values, row.values.get("power_kw")
         band = self._stream.step(values)
         self._count(values["speed_kmh"], band.mean_kw, band.aleatoric_kw, band.outside, power)
-        shown = band.to_dict()
-        if self._online is not None:
-            stretch = self._online.stretch
-            mean, lower, upper = self._online.band(band.mean_kw, band.lower_kw, band.upper_kw)
-            self._online.observe(power)
-            shown |= {"mean_kw": mean, "lower_kw": lower, "upper_kw": upper}
-            shown |= {"aleatoric_kw": stretch * band.aleatoric_kw, "epistemic_kw": stretch * band.epistemic_kw}
+        shown = self._stream.learned(band, values).to_dict()
         self.band_s = row.time_s
         self.shown = shown | {"energy_kwh": self._energy(), "range_km": self._range(row.time_s)}
 
@@ -154,11 +162,11 @@ class LineStream:
         size = self._errors.size((aleatoric / self._stream.stretch) ** 2, outside)
         assert self._path is not None
         mean += float(self._path.added(np.array([mean]), np.array([speed]), self._stream.road[None])[0])
-        if self._online is not None and power is not None:
+        if self._adapt and power is not None:
             self.measured_kwh += power * step / 3600.0
             self._past.add(power - mean, size, step)
             return
-        if self._online is not None:
+        if self._adapt:
             self._past.wait(step)
         self.seconds += step
         self.mean_kwh += (mean + self._errors.bias) * step / 3600.0
@@ -185,6 +193,8 @@ class LineStream:
         if self.range is None or time - self._looked >= RANGE_EVERY_S:
             used = 100.0 * (self.measured_kwh + self.mean_kwh) / self._battery.capacity_kwh
             soc = self._battery.soc - used if self.soc is None else self.soc
+            if self._battery.model is not self._stream.model:  # it has learned
+                self._battery.look_ahead(self._stream.model)
             self.range, self._looked = self._battery.range_km(soc, self.km, self._past), time
         return self.range
 
@@ -197,7 +207,6 @@ class LineStream:
             "bins": self._bins.to_dict(),
             "stream": self._stream.to_dict(),
             "past": None if self._past is None else self._past.to_dict(),
-            "online": None if self._online is None else self._online.to_dict(),
         }
 
     def restore(self, saved: Mapping[str, Any]) -> None:
@@ -211,13 +220,6 @@ class LineStream:
             self.members_kwh = np.asarray(saved["members_kwh"], float).reshape(self.members_kwh.shape)
             if self._past is not None:
                 self._past.restore(saved["past"])
-            if self._online is not None and saved["online"] is not None:
-                before = OnlineCalibration.from_dict(saved["online"])
-                if before.level != self._online.level:
-                    raise SettingsError(
-                        f"The saved state adapted {before.level:g} bands, not {self._online.level:g}; use that level or start without it."
-                    )
-                self._online = before
             for name in (*_STATE, "_looked"):
                 setattr(self, name, saved[name])
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as problem:

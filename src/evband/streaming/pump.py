@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sys
 import threading
 import time
 from pathlib import Path
@@ -85,6 +86,8 @@ def pump(lines: LineStream, source: BinaryIO, sink: TextIO, state: Path | None =
             while raw := _next_line(source, signals):
                 sink.write(lines.line(raw.decode("utf-8", "replace")) + "\n")
                 sink.flush()
+                for note in lines.notes():
+                    print(f"evband: warning: {note}.", file=sys.stderr, flush=True)
                 if state is not None and time.monotonic() - kept > KEEP_EVERY_S:
                     keep(lines, state)
                     kept = time.monotonic()

@@ -48,8 +48,6 @@ def check(saved: Mapping[str, Any], fresh: Mapping[str, Any], width_s: float) ->
         _check_stream(_object(saved, "stream"), fresh["stream"])
         if fresh["past"] is not None:
             _check_past(_object(saved, "past"))
-        if saved["online"] is not None:
-            _check_online(_object(saved, "online"))
     except Damaged as problem:
         raise SettingsError(f"The saved state of the stream is damaged ({problem}); start without it.") from None
     except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError, RecursionError) as problem:
@@ -180,6 +178,10 @@ def _check_stream(stream: Mapping[str, Any], fresh: Mapping[str, Any]) -> None:
     _numbers(stream["h"], "h", len(fresh["h"]), 1.0 + 1e-6)
     _numbers(stream["c"], "c", len(fresh["c"]))
     _like(stream["features"], fresh["features"], "features")
+    if stream["online"] is not None:
+        _check_online(_object(stream, "online"))
+    if stream["learner"] is not None:
+        _object(stream, "learner")  # which checks itself
 
 
 def _like(value: Any, fresh: Any, name: str) -> None:

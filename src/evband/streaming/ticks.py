@@ -1,21 +1,29 @@
-"""`model.stream()`: a band for every tick of a drive, by the tick engine, without torch."""
+"""`model.stream()`: a band for every tick of a drive, by the tick engine, without torch.
+
+With `adapt` measured power is learned from: today's offset and width (`evband.calibration.online`), and, where the model
+began with `evband start`, the car itself (`evband.adaptation.driving`).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evband.bands import check_level
+from evband.calibration.online import OnlineCalibration
 from evband.channels import CHANNELS, EDGES
 from evband.errors import ChannelError, SettingsError
 from evband.network.tick import engine_of
 
 if TYPE_CHECKING:
+    from evband.adaptation.driving import Learner
     from evband.model import PowerModel
+
+COMPARED_S = 60.0  # over which a model that has learned is compared with the one before
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,31 +45,75 @@ class Band:
 class Stream:
     """One vehicle's drive, tick by tick; one tick is one step of the model's grid."""
 
-    def __init__(self, model: PowerModel, level: float = 0.9) -> None:
+    def __init__(self, model: PowerModel, level: float = 0.9, adapt: bool = False) -> None:
         from evband.features import WARMUP_S
 
         check_level(level)
         self.level, self.hz = level, float(model.settings_.hz)
-        self.engine = engine_of(model, level)
         self._features = model.feature_map_.stream()
         self._standstill = model.feature_map_.standstill
-        self._stretches = model.calibration_.moving, model.calibration_.standing
-        self.stretch = self._stretches[0]  # of the last step
-        self.road: NDArray[np.float32] = np.zeros(0, np.float32)  # [K], its road-load features
         self._warmup = WARMUP_S * self.hz
+        self.road: NDArray[np.float32] = np.zeros(0, np.float32)  # [K], road-load features of the last step
+        self._inputs = self.road
+        self.online = OnlineCalibration(level, hz=self.hz) if adapt else None
+        self.learner: Learner | None = None
+        if adapt and model.adaptation_ is not None:
+            from evband.adaptation.driving import Learner
+
+            self.learner = Learner(model)
+        self._use(model)
         self.reset()
 
+    def _use(self, model: PowerModel) -> None:
+        self.model, self.engine = model, engine_of(model, self.level)
+        self._stretches = model.calibration_.moving, model.calibration_.standing
+        self.stretch = self._stretches[0]  # of the last step
+
     def tick(self, **values: float | None) -> Band:
-        """The band of the next grid step from its channels; acceleration, if not given, is the change of speed."""
+        """The band of the next grid step from its channels; acceleration, if not given, is the change of speed.
+
+        Measured power, `power_kw`, changes bands with `adapt` only, and only those of later ticks.
+        """
         unknown = [name for name in values if name not in CHANNELS and name not in EDGES]
         if unknown:
             raise ChannelError(f"{unknown[0]} is not a channel; a tick takes channels such as speed_kmh=88.0.")
-        return self.step(values)
+        return self.learned(self.step(values), values)
+
+    def learned(self, band: Band, values: Mapping[str, float | None]) -> Band:
+        """The band of `step` with what earlier steps taught; then this step's power is learned from."""
+        if self.online is None:
+            return band
+        stretch, power = self.online.stretch, values.get("power_kw")
+        mean, lower, upper = self.online.band(band.mean_kw, band.lower_kw, band.upper_kw)
+        self.online.observe(power)
+        if self.learner is not None:
+            speed = values.get("speed_kmh") or 0.0
+            if self.learner.take(self._inputs, self.road, self.since == 1, speed, power):
+                self._follow()
+        return replace(
+            band, mean_kw=mean, lower_kw=lower, upper_kw=upper,
+            aleatoric_kw=stretch * band.aleatoric_kw, epistemic_kw=stretch * band.epistemic_kw,
+        )  # fmt: skip
+
+    def _follow(self) -> None:
+        """Go on with the learner's model. Its network's state is that of the one before; offset and width are carried over
+        by how the two differ on the last rows."""
+        assert self.learner is not None
+        assert self.online is not None
+        before, state = self.engine, self.engine.state(0)
+        self._use(self.learner.model)
+        if rows := self.learner.lately(int(COMPARED_S * self.hz)):
+            before.reset(0)
+            old, new = (
+                np.mean([engine.tick(x, r).tolist() for x, r in rows], 0) for engine in (before, self.engine)
+            )  # mean, lower, upper, ...
+            self.online.follow(new[0] - old[0], (new[2] - new[1]) / (old[2] - old[1]))
+        self.engine.set_state(0, *state)
 
     def step(self, values: Mapping[str, float | None]) -> Band:
-        """`tick` for values whose names are known to be channels."""
+        """What the model gives for the next grid step, without `learned`; names must be those of channels."""
         x, r, outside = self._features.tick(values)
-        self.road = r
+        self._inputs, self.road = x, r
         mean, lower, upper, aleatoric, epistemic = self.engine.tick(x, r).tolist()
         if self._standstill is not None:
             column, limit = self._standstill
@@ -78,6 +130,10 @@ class Stream:
 
     def reset(self) -> None:
         """Begin another trip."""
+        if self.learner is not None and self.learner.end():
+            self._use(self.learner.model)
+        if self.online is not None:
+            self.online.reset()
         self._features.reset()
         self.gap()
 
@@ -89,6 +145,8 @@ class Stream:
             "c": c.ravel().tolist(),
             "since": self.since,
             "features": self._features.to_dict(),
+            "online": None if self.online is None else self.online.to_dict(),
+            "learner": None if self.learner is None else self.learner.to_dict(),
         }
 
     def restore(self, saved: Mapping[str, Any]) -> None:
@@ -104,4 +162,16 @@ class Stream:
             raise SettingsError(
                 f"The saved state of the stream does not fit this model ({problem}); start without it."
             ) from None
+        if self.online is not None and saved["online"] is not None:
+            self._restore_online(OnlineCalibration.from_dict(saved["online"]))
+        if self.learner is not None and saved["learner"] is not None:
+            self.learner.restore(saved["learner"])
+            self._use(self.learner.model)
         self.engine.set_state(0, h, c)
+
+    def _restore_online(self, before: OnlineCalibration) -> None:
+        if before.level != self.level:
+            raise SettingsError(
+                f"The saved state adapted {before.level:g} bands, not {self.level:g}; use that level or start without it."
+            )
+        self.online = before
