@@ -1,4 +1,9 @@
-"""Answers of OSRM and Valhalla in small: a straight way of 40 thousandths of a degree to the north."""
+"""Answers of OSRM and Valhalla in small: a straight way of 40 thousandths of a degree to the north; a server of them."""
+
+import json
+import threading
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
 
@@ -34,3 +39,33 @@ def valhalla(shape=None, **leg):
     shape = shape or encoded(LAT, LON, 6)
     body = {"maneuvers": manoeuvres, "shape": shape, "summary": {"length": 4.448, "time": 300.0}, **leg}
     return {"trip": {"legs": [body], "summary": {"length": 4.448, "time": 300.0}, "units": "kilometers"}}
+
+
+@contextmanager
+def server(answers):
+    """Answers by the beginning of the path; anything else is a 404 with JSON, as Valhalla gives."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def _answer(self):
+            self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            found = next((a for start, a in answers.items() if self.path.startswith(start)), None)
+            body = json.dumps(found or {"error_code": 106, "error": "Try any of: '/route'"}).encode()
+            self.send_response(200 if found and "error" not in found else 400)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        do_GET = do_POST = _answer
+
+        def log_message(self, *_):
+            pass
+
+    httpd = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=httpd.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{httpd.server_port}"
+    finally:
+        httpd.shutdown()
+        httpd.server_close()
+        thread.join()

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from evband.errors import ChannelError
 
-Kind = Literal["time", "id", "motion", "force", "place", "weather", "cabin", "electrical"]
+Kind = Literal["time", "id", "motion", "force", "place", "coordinate", "weather", "cabin", "electrical"]
 
 
 @dataclass(frozen=True)
@@ -49,6 +49,8 @@ CHANNELS: dict[str, Channel] = {
         Channel("drive_ref_kmh", "km/h", -30.0, 350.0, "motion"),
         Channel("elevation_m", "m", -500.0, 9_000.0, "place", 120.0),
         Channel("grade_pct", "%", -60.0, 60.0, "place", 30.0),
+        Channel("latitude_deg", "deg", -90.0, 90.0, "coordinate"),
+        Channel("longitude_deg", "deg", -180.0, 180.0, "coordinate"),
         Channel("ambient_temp_c", "C", -60.0, 65.0, "weather", 600.0),
         Channel("wind_ms", "m/s", -100.0, 100.0, "weather", 600.0),
         Channel("hvac_power_kw", "kW", -1.0, 30.0, "cabin", 600.0),
@@ -63,8 +65,11 @@ CHANNELS: dict[str, Channel] = {
 ELECTRICAL: frozenset[str] = frozenset(name for name, c in CHANNELS.items() if c.kind == "electrical")
 """The answer, in one form or another: never an input."""
 
-VALUES: tuple[str, ...] = tuple(name for name, c in CHANNELS.items() if c.kind not in ("time", "id"))
-"""Every channel that holds a number, in the order tables show them."""
+VALUES: tuple[str, ...] = tuple(n for n, c in CHANNELS.items() if c.kind not in ("time", "id", "coordinate"))
+"""Every channel that a grid may hold, in the order tables show them."""
+
+COORDINATES = ("latitude_deg", "longitude_deg")
+"""Kept with readings as logged, for elevation from tiles; never on a grid, where a lost fix would end a segment."""
 
 STANDING_KMH = 1.0  # slower is a standstill
 EDGES = ("speed_start_kmh", "speed_end_kmh")
@@ -94,6 +99,7 @@ _UNITS: dict[str, dict[str, tuple[float, float]]] = {
     "N": {"n": (1, 0), "kn": (1000, 0), "lbf": (4.4482216152605, 0)},
     "m": {"m": (1, 0), "km": (1000, 0), "ft": (0.3048, 0), "feet": (0.3048, 0)},
     "%": {"%": (1, 0), "pct": (1, 0), "1": (100, 0)},
+    "deg": {"deg": (1, 0)},
     "C": {"c": (1, 0), "f": (5 / 9, -160 / 9), "k": (1, -273.15)},
     "m/s": {"m/s": (1, 0), "km/h": (1 / 3.6, 0), "kmh": (1 / 3.6, 0), "mph": (0.44704, 0), "kn": (1.852 / 3.6, 0)},
     "km": {"km": (1, 0), "m": (1e-3, 0), "mi": (1.609344, 0), "miles": (1.609344, 0), "ft": (0.3048e-3, 0)},

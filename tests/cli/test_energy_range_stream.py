@@ -9,6 +9,7 @@ import pytest
 
 import evband.cli
 from drives import made_up_trip, small_model
+from router_answers import server, valhalla
 
 PROFILE = "distance_km,speed_kmh,elevation_m,ambient_temp_c\n0,50,0,9\n5,80,20,9\n12,0,0,9\n"
 
@@ -113,6 +114,17 @@ def test_range_along_a_gpx(run, folder):
     assert "route 10.6 km" in out
     assert "has no speed and is taken at 60 km/h" in err
     assert run(*words, "--speed-kmh", 70)[0] == 0
+
+
+def test_range_along_the_way_of_a_router(run):
+    words = ("range", "car.evband", "--soc", 60, "--capacity-kwh", 20, "--ambient", 9, "--from", "47.0,9.5")
+    up = valhalla(elevation=[400.0 + i for i in range(149)], elevation_interval=30.0)
+    with server({"/route": up}) as url:
+        status, out, _ = run(*words, "--to", "47.04,9.5", "--router", url)
+        assert status == 0
+        assert "route 4.4 km" in out
+        assert "needs two points and has 1" in run(*words, "--router", url)[2]
+    assert "does not answer" in run(*words, "--to", "47.04,9.5", "--router", "http://127.0.0.1:9")[2]
 
 
 def test_what_ifs_go_on_at_the_speed_of_the_drive_so_far(folder):

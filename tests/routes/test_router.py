@@ -1,49 +1,14 @@
 """Asking a router: small servers of the two kinds on this machine, silence, refusals, and points in the sea."""
 
-import json
-import threading
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-
 import numpy as np
 import pytest
 
 from evband.errors import LogError, SettingsError
 from evband.routes import read_route, route_source
 from evband.routes.router import ask, parse_point
-from router_answers import LAT, LON, encoded, osrm, valhalla
+from router_answers import LAT, LON, encoded, osrm, server, valhalla
 
 A, B = (47.0, 9.5), (47.04, 9.5)
-
-
-@contextmanager
-def server(answers):
-    """Answers by the beginning of the path; anything else is a 404 with JSON, as Valhalla gives."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def _answer(self):
-            self.rfile.read(int(self.headers.get("Content-Length") or 0))
-            found = next((a for start, a in answers.items() if self.path.startswith(start)), None)
-            body = json.dumps(found or {"error_code": 106, "error": "Try any of: '/route'"}).encode()
-            self.send_response(200 if found and "error" not in found else 400)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        do_GET = do_POST = _answer
-
-        def log_message(self, *_):
-            pass
-
-    httpd = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=httpd.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{httpd.server_port}"
-    finally:
-        httpd.shutdown()
-        httpd.server_close()
-        thread.join()
 
 
 LINE = {"type": "LineString", "coordinates": np.stack([LON, LAT], 1).tolist()}

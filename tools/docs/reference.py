@@ -17,6 +17,7 @@ KINDS = {
     "motion": "motion",
     "force": "dynamometer",
     "place": "place",
+    "coordinate": "coordinate, with readings as logged only",
     "weather": "weather",
     "cabin": "cabin",
     "electrical": "electrical, never an input",

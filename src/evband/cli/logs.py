@@ -49,6 +49,12 @@ class Logs:
     ] = None
     dbc: Annotated[Path | None, typer.Option("--dbc", help="Bus description for an MF4 log.")] = None
     flip_power: Annotated[bool, typer.Option("--flip-power", help="Invert the sign of power and current.")] = False
+    dem: Annotated[
+        Path | None,
+        typer.Option(
+            "--dem", metavar="DIR", help="Elevation tiles (.hgt, .tif) for logs with coordinates but no elevation."
+        ),
+    ] = None
     keep: Annotated[
         list[Fault] | None, typer.Option("--keep", help="Report this kind of fault, but do not drop it.")
     ] = None
@@ -74,6 +80,7 @@ class Logs:
             bridge_s=bridge_s,
             cleaning=_cleaning(self.keep or (), self.limit or ()),
             flip_power=self.flip_power,
+            dem=self.dem,
             skipped=self.skipped if self.skip_bad else None,
         )
         for trip in trips:

@@ -26,6 +26,12 @@ CapacityKwhOption = Annotated[
 RouteOption = Annotated[
     Path | None, typer.Option(help="Route: profile CSV, GPX, GeoJSON, answer of OSRM or Valhalla, or a log.")
 ]
+RouterOption = Annotated[
+    str | None,
+    typer.Option("--router", metavar="URL", help="Instead of --route: a running OSRM or Valhalla, asked ..."),
+]
+FromOption = Annotated[str | None, typer.Option("--from", metavar="LAT,LON", help="... for the way from here ...")]
+ToOption = Annotated[str | None, typer.Option("--to", metavar="LAT,LON", help="... to here.")]
 DemOption = Annotated[
     Path | None, typer.Option("--dem", metavar="DIR", help="Elevation of the route from the tiles in this folder.")
 ]
@@ -61,6 +67,9 @@ def range(
     soc: SocOption,
     capacity_kwh: CapacityKwhOption = None,
     route: RouteOption = None,
+    router: RouterOption = None,
+    start: FromOption = None,
+    end: ToOption = None,
     dem: DemOption = None,
     distance_km: DistanceKmOption = None,
     speed_kmh: SpeedKmhOption = None,
@@ -87,14 +96,16 @@ def range(
     """
     from evband.energy import Doubts, check_battery, known_battery, range_warnings, what_ifs
     from evband.energy.fan import check_picture
+    from evband.logs.reading import read_trips
     from evband.model import load
     from evband.report.tables import range_table
     from evband.routes import route_source
 
     if plot:
         check_picture(plot)
-    way = route_source([] if route is None else [route], None, distance_km, speed_kmh, dem)
-    driven = None if so_far is None else str(so_far)
+    places = [place for place in (route, start, end) if place is not None]
+    way = route_source(places, router, distance_km, speed_kmh, dem)
+    driven = so_far if so_far is None or dem is None else read_trips(so_far, dem=dem)
     fitted = load(model)
     doubts = Doubts(
         soc_spread, capacity_spread, payload, payload_spread, ambient_spread, head_wind, head_wind_spread, stops, stops_spread
@@ -107,9 +118,6 @@ def range(
     for warning in range_warnings(found):
         print(f"evband: warning: {warning}.", file=sys.stderr)
     console().print(range_table(found, units is Units.MI))
-    for name, answer in found.items():
-        if isinstance(answer, str):
-            print(f"{name}: {answer}")
     if capacity_kwh is None:
         print(f"usable battery: {full_kwh:g} kWh (+- {doubts.capacity_sd_pct:.0f} %), from the data sheet")
     _answer(fitted, found, way, options, plot, json)
@@ -131,6 +139,9 @@ def _answer(
     from evband.files import whole_file
     from evband.routes import read_route
 
+    for name, answer in found.items():
+        if isinstance(answer, str):
+            print(f"{name}: {answer}")
     print(f"doubt comes from: {shares_line(given(found))}")
     more: dict[str, Any] = {}
     if options["so_far"] is not None:

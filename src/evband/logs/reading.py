@@ -16,13 +16,14 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from evband.channels import EDGES, VALUES, require
+from evband.channels import COORDINATES, EDGES, VALUES, require
 from evband.errors import EvbandError, LogError, SettingsError
 from evband.files import read_bounded
-from evband.logs import border, gridded, tidy
+from evband.logs import border, gridded, places, tidy
 from evband.logs.cleaning import clean
 from evband.logs.formats import excel
 from evband.logs.overlap import without_copies
+from evband.terrain import Tiles
 from evband.trips import Trip, Trips
 from evband.trips.quality import Cleaning, Quality
 from evband.trips.readings import Readings, ReadOptions, Series
@@ -41,13 +42,14 @@ def read_trips(
     bridge_s: float = 0.0,
     cleaning: Cleaning | None = None,
     flip_power: bool = False,
+    dem: str | Path | None = None,
     skipped: list[EvbandError] | None = None,
 ) -> Trips:
     """Trips from a path, a glob, a list of them, or a pandas, polars or pyarrow frame in our channel names.
 
     `map` describes a table in other names (a path to a TOML file, or the same as a dict); `aliases` adds names under
     which logs may know a channel; `hz` puts the trips on that grid, which bridges silences of up to `bridge_s`; `cleaning` says what is dropped as a fault;
-    `flip_power` inverts the sign of power and current. An unreadable file or trip is an error, unless there is a list
+    `flip_power` inverts the sign of power and current; `dem` is a folder of elevation tiles for logs that have coordinates but no elevation. An unreadable file or trip is an error, unless there is a list
     `skipped` to take it: then the rest is read, and an error only where nothing can be.
 
     >>> import polars as pl
@@ -56,12 +58,14 @@ def read_trips(
     """
     options = ReadOptions(aliases or {}, _mapping(map), Path(dbc) if dbc else None)
     cleaning = cleaning or Cleaning()
+    tiles = None if dem is None else Tiles(dem)
     trips: list[Trip] = []
     taken: set[str] = set()
     files: list[int] = []
     for file, where, readings in _all_readings(source, options, skipped):
         try:
             trip = to_trip(readings, where, cleaning, flip_power)
+            trip = trip if tiles is None else places.with_elevation(trip, tiles, where)
         except EvbandError as error:
             _skip(error, skipped)
             continue
@@ -101,6 +105,7 @@ def to_trip(readings: Readings, where: str, cleaning: Cleaning, flip_power: bool
     """One drive, cleaned and checked, with the report of what was found."""
     label = f"{where} (trip {border.valid_id(where, readings.trip_id)})"
     series = border.valid_series(label, readings.series)
+    fixes = [series.pop(name) for name in COORDINATES if name in series]
     if not series:
         raise LogError(f"{label}: all values are missing; there is nothing to read in it.")
     require("speed_kmh", series, label)
@@ -121,7 +126,7 @@ def to_trip(readings: Readings, where: str, cleaning: Cleaning, flip_power: bool
         )
     if "power_kw" in series and "power_kw" not in readings.series:
         notes = (*notes, "power rebuilt from current and voltage at the current's own instants")
-    table = _with_truth(_table(series), readings)
+    table = places.with_fixes(_with_truth(_table(series), readings), fixes)
     return Trip(readings.trip_id, table, None, Quality(readings.format, where, notes, tuple(findings)))
 
 

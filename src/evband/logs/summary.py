@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from evband.channels import CHANNELS
+from evband.channels import CHANNELS, COORDINATES
 from evband.logs.consumption import minutes, total
 from evband.trips import Trip
 from evband.trips.grid import MAX_GAP_S
@@ -36,7 +36,7 @@ def trip_summary(trip: Trip) -> dict[str, Any]:
         "segments": segments,
         "energy_kwh": used.energy_kwh if used.distance_km else None,
         "kwh_100km": used.kwh_100km,
-        "channels": [_channel_summary(trip, name) for name in trip.channels],
+        "channels": [_channel_summary(trip, name) for name in (*trip.channels, *COORDINATES) if trip.has(name)],
         "notes": list(report["notes"]),
         "findings": list(report["findings"]),
     }

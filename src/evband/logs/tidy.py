@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from evband.channels import EDGES, VALUES, require
+from evband.channels import COORDINATES, EDGES, VALUES, require
 from evband.errors import LogError
 from evband.logs import border
 from evband.logs.formats import text
@@ -76,7 +76,7 @@ def frame_readings(
     for needed in ("time_s", "speed_kmh"):
         require(needed, frame.columns, where)
     numbered = _has_segments(frame)
-    ours = (*VALUES, *EDGES) if numbered else VALUES  # a grid's edge speeds come along with it
+    ours = (*VALUES, *EDGES) if numbered else (*VALUES, *COORDINATES)  # a grid's edge speeds come along with it
     channels = [name for name in ours if name in frame.columns]
     truth = [name for name in truths(frame) if frame[name].dtype.is_numeric()]
     ignored = [name for name in frame.columns if name not in ("time_s", "trip_id", *channels, *truth)]
@@ -193,7 +193,7 @@ def _in_order(trip_id: str, part: pl.DataFrame, where: str) -> tuple[pl.DataFram
 def _one_trip(trip_id: str, part: pl.DataFrame, where: str, notes: tuple[str, ...], hz: float | None) -> Readings:
     time = part["time_s"].to_numpy()
     series = {}
-    for name in VALUES if hz is None else (*VALUES, *EDGES):
+    for name in (*VALUES, *(COORDINATES if hz is None else EDGES)):
         if name in part.columns and part[name].null_count() < part.height:
             known = part[name].is_not_null().to_numpy()
             value = part[name].to_numpy()

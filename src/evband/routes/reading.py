@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from evband.errors import EvbandError, LogError
+from evband.errors import EvbandError, LogError, SettingsError
 from evband.files import json_value, read_bounded
 from evband.routes import geojson, gpx, osrm, valhalla
 from evband.routes.profile import Route, from_log, from_profile, only_trip, profile_table
@@ -39,6 +39,15 @@ def read_route(source: Any, start_kmh: float = 0.0) -> Route:
 def read_way(path: Path) -> Way | None:
     """The way in a GPX or JSON file; None where the file is a profile or a log."""
     return _way(path, _content(path))
+
+
+def read_log(path: Path, dem: str | Path) -> Trip:
+    """The only trip of a log, with elevation from the tiles in `dem` where it has none; a profile has no coordinates."""
+    from evband.logs.reading import read_trips
+
+    if profile_table(path, _content(path)) is not None:
+        raise SettingsError(f"{path}: it has no coordinates, so tiles cannot give its elevation; leave --dem out.")
+    return only_trip(read_trips(str(path), dem=dem), str(path))
 
 
 def _content(path: Path) -> bytes:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.ndimage import gaussian_filter1d, median_filter
+from scipy.ndimage import binary_dilation, gaussian_filter1d, median_filter
 
 Array = NDArray[np.float64]
 
@@ -18,7 +18,8 @@ STEP_M = 25.0
 COARSE_M = 100.0  # profiles with points farther apart than this are not smoothed
 MOST_POINTS = 200_000
 SPIKE_M, SPIKE_GRADE = 12.0, 0.4  # farther than this from its neighbours' median, and steeper than this, is a spike
-NEIGHBOURS = 7
+SPAN_M = 600.0  # neighbours lie within this, so that a broken pixel of a tile (90 m) is still the exception
+NEIGHBOURS = (7, 101)  # at least and at most so many
 
 
 def tidy_elevation(km: Array, elevation_m: Array) -> tuple[Array, Array, int]:
@@ -44,7 +45,12 @@ def tidy_elevation(km: Array, elevation_m: Array) -> tuple[Array, Array, int]:
 
 def _without_spikes(metres: Array, height: Array) -> tuple[Array, int]:
     """Points that stand out from the median of their neighbours by more than any road climbs between them."""
-    median = median_filter(height, size=min(NEIGHBOURS, len(height)), mode="nearest")
-    reach = np.gradient(metres) * (NEIGHBOURS // 2)
-    spike = np.abs(height - median) > np.maximum(SPIKE_M, SPIKE_GRADE * reach)
+    step = max(float(np.median(np.diff(metres))), 1e-3)
+    near = min(2 * (int(np.clip(SPAN_M / step, *NEIGHBOURS)) // 2) + 1, len(height))
+    median = median_filter(height, size=near, mode="nearest")
+    reach = np.gradient(metres) * (near // 2)
+    off = np.abs(height - median)
+    spike = binary_dilation(
+        off > np.maximum(SPIKE_M, SPIKE_GRADE * reach), iterations=3, mask=off > SPIKE_M
+    )  # and its flanks
     return np.where(spike, median, height), int(spike.sum())

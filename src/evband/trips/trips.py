@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from evband.channels import AGE, CHANNELS, EDGES, VALUES, require
+from evband.channels import AGE, CHANNELS, COORDINATES, EDGES, VALUES, require
 from evband.errors import TripsError
 from evband.trips.grid import MAX_GAP_S, bin_inputs, to_grid
 from evband.trips.identity import ENOUGH, marks
@@ -287,7 +287,7 @@ class Trips(Sequence[Trip]):
         """One tidy frame: trip_id, time_s, the channels that any trip has, and on the grid the segment."""
         frames = [trip.table.select(pl.lit(trip.trip_id).alias("trip_id"), pl.all()) for trip in self._trips]
         frame = pl.concat(frames, how="diagonal")
-        order = ["trip_id", "time_s", *VALUES, *EDGES, AGE, "segment"]
+        order = ["trip_id", "time_s", *VALUES, *COORDINATES, *EDGES, AGE, "segment"]
         return frame.select([name for name in (*order, *truths(frame)) if name in frame.columns])
 
     @classmethod

@@ -198,7 +198,8 @@ def test_wide_takes_one_reading_a_row():
     )
     assert drive.trip_id == "2023-11-19_12-40-45"
     assert drive.format == "Car Scanner wide with GPS"
-    assert set(drive.series) == {"speed_kmh", "ambient_temp_c", "battery_voltage_v", "battery_current_a"}
+    electric = {"battery_voltage_v", "battery_current_a"}
+    assert set(drive.series) == {"speed_kmh", "ambient_temp_c", "latitude_deg", "longitude_deg", *electric}
     np.testing.assert_allclose(drive.series["speed_kmh"], [[45664.955, 45666.0], [12.5, 13]])
 
 

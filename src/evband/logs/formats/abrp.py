@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from evband.channels import VALUES
+from evband.channels import COORDINATES, VALUES
 from evband.errors import LogError
 from evband.logs.formats import claims, clock, text
 from evband.logs.formats.naming import trip_id
@@ -31,6 +31,11 @@ KEYS = {
     "hvac_power": "hvac_power_kw",
     **{name: name for name in VALUES},
 }
+_PLACES = {
+    "lat": "latitude_deg",
+    "lon": "longitude_deg",
+    **{name: name for name in COORDINATES},
+}  # of logs, not of streams
 _TIMES = ("utc", "time_s", "timestamp")
 
 
@@ -42,7 +47,7 @@ def detect(head: bytes) -> bool:
 
 def read(path: Path, data: bytes, options: ReadOptions) -> list[Readings]:
     """One drive per file."""
-    keys = {**KEYS, **{name: channel for channel, names in options.aliases.items() for name in names}}
+    keys = {**KEYS, **_PLACES, **{name: channel for channel, names in options.aliases.items() for name in names}}
     times: list[float] = []
     values: dict[str, list[tuple[float, float]]] = {}
     seen: dict[str, None] = {}
@@ -63,7 +68,7 @@ def read(path: Path, data: bytes, options: ReadOptions) -> list[Readings]:
         raise LogError(f"{path}: it holds no object with a time; record or export the drive again.")
     _, notes = clock.unroll(path, np.array(times), 1, daily=False)
     series: dict[str, Series] = {}
-    for channel in VALUES:
+    for channel in (*VALUES, *COORDINATES):
         if channel in values:
             pairs = np.array(values[channel])
             series[channel] = claims.series(pairs[:, 0], pairs[:, 1])

@@ -1,7 +1,7 @@
 """Car Scanner's wide export: `time,"Vehicle speed (km/h)",...,`, one reading per row and all other cells empty.
 
 `time` is the clock (HH:MM:SS.mmm); the date is only in the file's name. The columns are in the phone's language and units;
-`Latitude,Longtitude` may follow (the misspelling is the app's) and are not used.
+`Latitude,Longtitude` may follow (the misspelling is the app's).
 """
 
 from __future__ import annotations

@@ -28,6 +28,8 @@ _KNOWN = {
     "v.p.acceleration": Column("acceleration_ms2", "m/s2"),
     "v.p.odometer": Column("distance_km", "km"),
     "v.m.rpm": Column("motor_rpm", "rpm"),
+    "v.p.latitude": Column("latitude_deg", "deg"),
+    "v.p.longitude": Column("longitude_deg", "deg"),
 }
 _TIMES = ("time", "timestamp", "date", "datetime", "m.time.utc", "utc", "time_s")
 

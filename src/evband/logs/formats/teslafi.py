@@ -24,6 +24,8 @@ _KNOWN = {
     "outside_temp": Column("ambient_temp_c", "C"),
     "odometer": Column("distance_km", "mi"),
     "battery_level": Column("soc_pct", "%"),
+    "latitude": Column("latitude_deg", "deg"),
+    "longitude": Column("longitude_deg", "deg"),
 }
 _DRIVING = ("D", "R", "N")
 

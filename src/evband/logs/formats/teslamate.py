@@ -28,6 +28,8 @@ _KNOWN = {
     "outside_temp": Column("ambient_temp_c", "C"),
     "odometer": Column("distance_km", "km"),
     "battery_level": Column("soc_pct", "%"),
+    "latitude": Column("latitude_deg", "deg"),
+    "longitude": Column("longitude_deg", "deg"),
 }
 _NEEDED = {"date", "speed", "power"}
 

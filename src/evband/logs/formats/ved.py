@@ -24,6 +24,8 @@ _KNOWN = {
     "hv battery voltage[v]": Column("battery_voltage_v", "V"),
     "hv battery soc[%]": Column("soc_pct", "%"),
     "oat[degc]": Column("ambient_temp_c", "C"),
+    "latitude[deg]": Column("latitude_deg", "deg"),
+    "longitude[deg]": Column("longitude_deg", "deg"),
 }
 _CABIN = {"heater power[watts]": 1e-3, "air conditioning power[watts]": 1e-3}
 _CABIN_KW = {"heater power[watts]": 1e-3, "air conditioning power[kw]": 1.0}
