@@ -109,7 +109,7 @@ def test_a_restart_goes_on_without_a_seam(stepped, drive, tmp_path):
     first.service.set_route("a", first.service.plan_route("a", text), text)
     first.service.stop()
     second = stepped({"a": {}}, store={"path": "s.sqlite"})
-    second.service.trip_log.resume()
+    second.service.trip_log.resume(first.now)
     second.service.pool.submit(int).result()
     assert second.service.ranges[0].routes[0][0].end_km == pytest.approx(40.0, abs=0.5)
     second.now = first.now
@@ -125,7 +125,7 @@ def test_a_damaged_snapshot_starts_the_car_anew(stepped, drive):
     live.service.store.snapshots([(0, live.now, b'{"power_check": {"scale": 1, "trusted": true}, "bins": {}}')])
     live.service.stop()
     again = stepped({"a": {}}, store={"path": "s.sqlite"})
-    again.service.trip_log.resume()
+    again.service.trip_log.resume(live.now)
     again.now = live.now
     again.drive("a", drive.slice(220, 5))
     assert again.car("a")["warmup"]

@@ -33,6 +33,7 @@ HARDEST_MS2 = 20.0  # no car changes speed faster: two cars under one id do
 WATTS = 1000.0
 GRACE_STAMPED_S = 2.5  # a feed with a clock of its own may arrive so late before its bin is closed without it
 GRACE_ARRIVAL_S = 0.05
+AFTER_RESTART_S, AFTER_STALL_S = 10.0, 2.0  # so long bins wait for readings that were kept while we were away, or slept
 _LOW = np.array([LIMITS[name][0] for name in COLUMNS])
 _HIGH = np.array([LIMITS[name][1] for name in COLUMNS])
 _SLOW = np.array([name in SLOW for name in COLUMNS])
@@ -68,6 +69,7 @@ class Assembler:
         self.last_t, self.last_v = (np.full((count, len(COLUMNS)), np.nan) for _ in range(2))
         self.live = np.zeros((count, len(COLUMNS)), bool)  # read live, not only primed by a retained value
         self._second, self._heard = 0, np.zeros(count, np.int64)
+        self._asked, self._hold_until = np.inf, -np.inf
 
     def put(self, item: Reading | Sample, arrived: float | None = None) -> None:
         """Take a reading or a sample; from any thread."""
@@ -117,6 +119,13 @@ class Assembler:
         grace = np.where(self._stamped, GRACE_STAMPED_S * self.rate, GRACE_ARRIVAL_S)
         return np.asarray(self.newest + (wall - self.arrived) * self.rate - grace)
 
+    def complete_until(self, wall: float) -> Array:
+        """[cars] `now`, but after a restart or a stall no further than the newest reading: what waits is still to come."""
+        if wall - self._asked > AFTER_STALL_S:
+            self._hold_until = max(self._hold_until, wall + AFTER_STALL_S)
+        self._asked, clock = wall, self.now(wall)
+        return np.fmin(clock, self.newest) if wall < self._hold_until else clock
+
     def silent_s(self, wall: float) -> Array:
         """[cars] seconds since the last reading, on the car's own clock."""
         return np.asarray((wall - self.arrived) * self.rate)
@@ -130,6 +139,19 @@ class Assembler:
         self.last_t[car] = self.last_v[car] = np.nan
         self.live[car] = False
         self.drops.forget(car)
+
+    def to_dict(self, car: int) -> dict[str, list[float | None]]:
+        """What is remembered of one car, JSON-able (NaN as null)."""
+        columns = {name: np.atleast_1d(getattr(self, name)[car]).tolist() for name in _MEMORY}
+        return {name: [None if v != v else float(v) for v in values] for name, values in columns.items()}
+
+    def restore(self, car: int, saved: dict[str, list[float | None]], wall: float) -> None:
+        """Go on at `wall` from what `to_dict` gave; raises where it does not fit."""
+        found = {name: np.array([np.nan if v is None else float(v) for v in saved[name]]) for name in _MEMORY}
+        for name, values in found.items():
+            column = getattr(self, name)
+            column[car] = values.reshape(column[car].shape).astype(column.dtype)
+        self._hold_until = wall + AFTER_RESTART_S
 
     def _not_too_fast(self, rows: Array, now: float) -> Array:
         if int(now) != self._second:
@@ -232,3 +254,8 @@ class Assembler:
         fade = np.exp(-seconds * self.rate / 60.0)
         self.jumps *= fade
         self.suspect *= fade
+
+
+_MEMORY = (
+    "arrived", "newest", "_stamped", "_shift", "_deviation", "_steady", "suspect", "jumps", "speed_step", "last_t", "last_v", "live",
+)  # fmt: skip

@@ -61,7 +61,10 @@ class Feeds:
     def _connect(self, settings: Mqtt, filters: list[str]) -> None:
         self.publisher = Publisher(settings, list(zip(self._service.ids, self._service.names, strict=True)))
         names = [*dict.fromkeys(filters), self.publisher.birth]
-        self.client = Client(settings, names, self._message, self.publisher.connected, self.publisher.will)
+        home = self._service.at_home
+        self.client = Client(settings, names, self._message, self.publisher.connected, self.publisher.will, home)
+        if home:
+            self._service.receive(self.client.received_so_far)
         self.publisher.use(self.client)
         self._service.listen(self._publish)
 

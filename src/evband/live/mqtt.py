@@ -3,7 +3,8 @@
 A general client spends two or three system calls and thirty microseconds on a message; ten thousand cars send and
 receive twenty thousand per second. What is needed here is little: subscribe, receive with QoS 0 or 1, publish with
 QoS 0 or 1, a will, TLS, and to come back by itself. The session is kept by the broker, so that messages with QoS 1
-that were sent while we were away arrive afterwards.
+that were sent while we were away arrive afterwards; with `hold` also those that were read but not kept yet, since a
+message is acknowledged only once what it told is safe.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from evband.errors import SettingsError
 from evband.live.config import Mqtt
 
 CONNECT, CONNACK, PUBLISH, PUBACK, SUBSCRIBE, SUBACK, PINGREQ, DISCONNECT = 1, 2, 3, 4, 8, 9, 12, 14
-LARGEST = 256 * 1024  # bytes of a packet that is read; a larger one is skipped as it comes
+LARGEST = 256 * 1024  # bytes of a packet that are read; the rest of a larger one is skipped as it comes
 WAITING = 32 * 1024 * 1024  # bytes that may wait to be sent; then the oldest are dropped
 BACKOFF_S = (0.5, 1.0, 2.0, 4.0)  # between attempts, the last one for ever
 REFUSALS = {
@@ -57,7 +58,7 @@ def publish_packet(topic: str, payload: bytes, retain: bool = False, number: int
 
 
 class Packets:
-    """Whole packets out of a stream of bytes; what is too large is skipped and counted."""
+    """Packets out of a stream of bytes; of one that is too large the beginning, so that it can be counted and acknowledged."""
 
     def __init__(self) -> None:
         self._buffer, self._skip, self.skipped = bytearray(), 0, 0
@@ -84,15 +85,14 @@ class Packets:
                 if body - at > 4:
                     raise ConnectionError("the broker sent a packet without an end to its length")
                 break
+            read = min(length, LARGEST)
+            if body + read > end:
+                break
+            yield buffer[at] >> 4, buffer[at] & 0x0F, bytes(buffer[body : body + read])
+            at = min(body + length, end)
             if length > LARGEST:
                 self.skipped += 1
-                missing = body + length - end
-                self._skip, at = max(missing, 0), min(body + length, end)
-                continue
-            if body + length > end:
-                break
-            yield buffer[at] >> 4, buffer[at] & 0x0F, bytes(buffer[body : body + length])
-            at = body + length
+                self._skip = body + length - at
         del buffer[:at]
 
 
@@ -106,6 +106,7 @@ class Client:
         on_message: Message,
         on_connect: Callable[[], None] = lambda: None,
         will: tuple[str, bytes] | None = None,
+        hold: bool = False,
     ) -> None:
         self.settings, self._filters, self._on_message, self._on_connect = (
             settings,
@@ -114,6 +115,7 @@ class Client:
             on_connect,
         )
         self._will, self._password = will, settings.password()
+        self._hold, self._held, self._acknowledged = hold, deque[bytes](), 0
         self._context = self._tls() if settings.tls else None
         self._out: deque[bytes] = deque()
         self._waiting, self._number = 0, 0
@@ -139,13 +141,32 @@ class Client:
         self._stop.set()
         with self._wake:
             self._wake.notify_all()
-        if self._socket is not None:
+        connection = self._socket
+        if connection is not None:
             with suppress(OSError):
-                self._socket.sendall(packet(DISCONNECT, 0, b""))
-                self._socket.close()
+                connection.sendall(packet(DISCONNECT, 0, b""))
+                connection.close()
         for thread in self._threads:
             if thread.is_alive():
                 thread.join(3.0)
+
+    def received_so_far(self) -> Callable[[], None] | None:
+        """A call that acknowledges all messages handed on before now, for when what they told is safe; None: there are none."""
+        if not self._held:
+            return None
+        with self._wake:
+            connection, mark = self.connections, self._acknowledged + len(self._held)
+
+        def acknowledge() -> None:
+            with self._wake:
+                if connection != self.connections:  # a new one is sent again what the last left open
+                    return
+                due = [self._held.popleft() for _ in range(min(mark - self._acknowledged, len(self._held)))]
+                self._acknowledged += len(due)
+                if due:
+                    self._queue(b"".join(due), 0)
+
+        return acknowledge
 
     def publish(self, topic: str, payload: bytes, retain: bool = False, qos: int = 0) -> None:
         """Send when possible; while the broker is away nothing waits (what must not be lost is sent on connecting)."""
@@ -206,7 +227,8 @@ class Client:
         with self._wake:
             self.connected = False
             self._out.clear()
-            self._waiting = 0
+            self._held.clear()
+            self._waiting = self._acknowledged = 0
             connection, self._socket = self._socket, None
         if connection is not None:
             connection.close()
@@ -263,15 +285,17 @@ class Client:
         for kind, flags, body in packets.feed(data):
             if kind == PUBLISH:
                 size = body[0] << 8 | body[1]
-                at = 2 + size
-                if flags & 0x06:
-                    answers.append(packet(PUBACK, 0, body[at : at + 2]))
-                    at += 2
+                at = 2 + size + (2 if flags & 0x06 else 0)
                 self.received += 1
                 self._on_message(body[2 : 2 + size].decode("utf-8", "replace"), body[at:], bool(flags & 1))
+                if flags & 0x06:
+                    answers.append(packet(PUBACK, 0, body[at - 2 : at]))
             elif kind == CONNACK:
                 self._accepted(body[1], connection)
-        if answers:
+        if self._hold:
+            with self._wake:
+                self._held += answers
+        elif answers:
             self._queue(b"".join(answers), 0)
         self.skipped += packets.skipped
         packets.skipped = 0

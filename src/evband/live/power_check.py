@@ -64,8 +64,18 @@ class PowerCheck:
                 self.notes[car] = "power left its limits; its unit is being found out"
 
     def to_dict(self, car: int) -> dict[str, Any]:
-        return {"scale": float(self.scale[car]), "trusted": bool(self.trusted[car])}
+        sums = {name: float(getattr(self, name)[car]) for name in _SUMS}
+        return sums | {"scale": float(self.scale[car]), "trusted": bool(self.trusted[car]), "note": self.notes.get(car)}
 
     def restore(self, car: int, saved: dict[str, Any]) -> None:
-        if not self.fixed[car]:
-            self.scale[car], self.trusted[car] = float(saved["scale"]), bool(saved["trusted"])
+        if self.fixed[car]:
+            return
+        sums = [float(saved[name]) for name in _SUMS]
+        self.scale[car], self.trusted[car] = float(saved["scale"]), bool(saved["trusted"])
+        for name, value in zip(_SUMS, sums, strict=True):
+            getattr(self, name)[car] = value
+        if saved["note"]:
+            self.notes[car] = str(saved["note"])
+
+
+_SUMS = ("_n", "_pp", "_mm", "_pm")

@@ -32,6 +32,7 @@ from evband.live.ways import Way, Ways
 from evband.trips.bin_columns import DUPLICATE, LATE, NEW_TRIP_S
 
 Listener = Callable[[list[tuple[str, bytes]]], None]
+Receiver = Callable[[], Callable[[], None] | None]
 HEARTBEAT_S = 20.0  # a car whose state does not change is published this often
 SNAPSHOT_S, FLEET_SNAPSHOT_S = 1.0, 60.0
 TYPICAL_KWH = 75.0  # of a car whose battery nobody told
@@ -65,6 +66,7 @@ class Service:
         self.latest: dict[str, bytes] = {}
         self._said = np.full(len(cars), -np.inf)
         self._listeners: list[Listener] = []
+        self._receivers: list[Receiver] = []
         self.lock = threading.RLock()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="engine", daemon=True)
@@ -109,9 +111,25 @@ class Service:
         """Call `listener` with the states (id, JSON) that changed, from the engine's thread."""
         self._listeners.append(listener)
 
+    @property
+    def at_home(self) -> bool:
+        """Whether the state of every car is kept with every step, and nothing is acknowledged before."""
+        return self.store is not None and len(self.ids) <= self.config.store.snapshot_cars
+
+    def receive(self, so_far: Receiver) -> None:
+        """A source whose messages are sent again until acknowledged: `so_far()` gives the call that acknowledges all that
+        it has put in by now, or None."""
+        self._receivers.append(so_far)
+
+    def _once_kept(self, acknowledge: Callable[[], None]) -> None:
+        if self.store is None:
+            acknowledge()
+        else:
+            self.store.after(acknowledge)
+
     def start(self) -> None:
         if self.store is not None:
-            self.trip_log.resume()
+            self.trip_log.resume(time.time())
             self.store.start()
         self._first_routes()
         self._thread.start()
@@ -156,17 +174,23 @@ class Service:
     def step(self, now: float) -> list[Advance]:
         """Everything that came in until `now`: rows through the networks, drives found, states to the listeners."""
         with self.lock:
+            safe = [
+                received() for received in self._receivers
+            ]  # before the readings, so that these are at least theirs
             batch = self.assembler.drain(now)
             if self.record is not None:
                 self.record.write(self.ids, batch)
+            self.trip_log.touch(batch.cars)
             self._doubt(now)
-            clock = self.assembler.now(now)
+            clock, complete = self.assembler.now(now), self.assembler.complete_until(now)
             advances = []
             for number, group in enumerate(self.groups):
-                advances += self._group_step(number, group, batch, clock, now)
+                advances += self._group_step(number, group, batch, clock, complete, now)
             self.steps += 1
             self.bands += sum(len(advance.cars) for advance in advances)
             self._snapshot(now)
+        for acknowledge in filter(None, safe):
+            self._once_kept(acknowledge)
         return advances
 
     def _doubt(self, now: float) -> None:
@@ -179,20 +203,20 @@ class Service:
             self.assembler.suspect[odd] = 0.0
 
     def _group_step(
-        self, number: int, group: Group, batch: Batch, clock: NDArray[np.float64], now: float
-    ) -> list[Advance]:
+        self, number: int, group: Group, batch: Batch, clock: NDArray[np.float64], complete: NDArray[np.float64], now: float
+    ) -> list[Advance]:  # fmt: skip
         mine = self.place[batch.cars, 0] == number if len(self.groups) > 1 else slice(None)
         cars = batch.cars[mine]
         own, before = clock[group.cars], self.state[group.cars]
         ranges, advances = self.ranges[number], list[Advance]()
-        for advance in group.step(Batch(cars, batch.times[mine], batch.values[mine]), own):
+        for advance in group.step(Batch(cars, batch.times[mine], batch.values[mine]), complete[group.cars]):
             if advances:  # more than one row of a car: none is left out
                 self._tell(group, ranges, self.place[advances[-1].cars, 1], before, own, now)
             advances.append(advance)
         for reason, fate in (("late", LATE), ("duplicate", DUPLICATE)):
             self.assembler.drops.add_many(reason, cars[group.fate == fate])
         state = self._states(group, own, now)
-        self.trip_log.follow(number, group, advances, state, now)
+        self.trip_log.follow(group, advances, now)
         due = ranges.due(now)
         if len(due):
             ranges.look(due, now, own)
@@ -303,11 +327,12 @@ class Service:
                 self.store.delete(number)
 
     def _snapshot(self, now: float, everyone: bool = False) -> None:
-        """Keep the state of cars: of a household's all, every second; of a fleet's a few at a time, without the network."""
-        if self.store is None or (now - self._snapped < SNAPSHOT_S and not everyone):
+        """Keep the state of cars: at home all of them with every step, of a fleet a few per second, without the network."""
+        if self.store is None:
             return
-        self._snapped, home = now, len(self.ids) <= self.config.store.snapshot_cars
-        count = len(self.ids) if home or everyone else int(np.ceil(len(self.ids) / FLEET_SNAPSHOT_S))
-        numbers = [(self._turn + i) % len(self.ids) for i in range(count)]
-        self._turn = (self._turn + count) % len(self.ids)
-        self.trip_log.keep(numbers, now, home)
+        if self.at_home or everyone:
+            self.trip_log.keep(range(len(self.ids)), now, self.at_home)
+        elif now - self._snapped >= SNAPSHOT_S:
+            self._snapped, count = now, int(np.ceil(len(self.ids) / FLEET_SNAPSHOT_S))
+            self.trip_log.keep([(self._turn + i) % len(self.ids) for i in range(count)], now, False)
+            self._turn = (self._turn + count) % len(self.ids)

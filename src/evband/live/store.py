@@ -1,6 +1,6 @@
-"""What is kept: drives, bands per second and later per minute, calibration, routes. SQLite in WAL mode, one commit per second.
+"""What is kept: drives, bands per second and later per minute, calibration, routes. SQLite in WAL mode, one commit per second (at home: per step).
 
-A process that is killed loses what came after the last commit, under two seconds. A backup is a copy of the file
+A process that is killed loses what came after the last commit, under two seconds, and nothing that the broker sends again. A backup is a copy of the file
 (`sqlite3 FILE ".backup COPY"` while it runs). A full disk loses rows, which are counted, and nothing else.
 """
 
@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,13 +24,23 @@ from evband.live.config import Store as Settings
 from evband.live.engine import Advance
 from evband.live.schema import INPUTS, MINUTE, SECONDS, TRIP, migrate
 
-COMMIT_S = 1.0
+COMMIT_S, HOME_COMMIT_S = 1.0, 0.1  # a home's messages are acknowledged by the commit
 CLEAN_S = 600.0
 MOST_WAITING = 2000  # steps: some minutes; more means that the disk does not keep up
 DAY_S = 86400.0
 Work = Callable[[sqlite3.Connection], None]
 _PUT_ROW = f"INSERT OR REPLACE INTO seconds ({', '.join(SECONDS)}) VALUES ({', '.join('?' * len(SECONDS))})"
 _PUT_TRIP = f"INSERT OR REPLACE INTO trips ({', '.join(TRIP)}) VALUES ({', '.join('?' * len(TRIP))})"
+
+
+@dataclass(frozen=True)
+class _After:
+    """Nothing to write; to be called once what was before it is written."""
+
+    call: Callable[[], None]
+
+    def __call__(self, database: sqlite3.Connection) -> None:
+        pass
 
 
 class Store:
@@ -39,6 +50,7 @@ class Store:
         self.path, self._settings = path, settings
         self._queue: queue.Queue[Work] = queue.Queue(MOST_WAITING)
         self._stop = threading.Event()
+        self._every_s = HOME_COMMIT_S if len(ids) <= settings.snapshot_cars else COMMIT_S
         self.lost = self.commits = 0
         self.problem: str | None = None
         try:
@@ -127,6 +139,10 @@ class Store:
         self._do(work)
         self._trip[car] = np.nan
 
+    def after(self, work: Callable[[], None]) -> None:
+        """Call this once all that was given before is committed, or could not be (a full disk must not stop a feed)."""
+        self._do(_After(work), 0)
+
     def _do(self, work: Callable[[sqlite3.Connection], Any], rows: int = 1) -> None:
         try:
             self._queue.put_nowait(work)
@@ -142,7 +158,7 @@ class Store:
                 cleaned = time.monotonic()
                 self._guarded(lambda: self.clean(database, time.time()))
             if not self._stop.is_set():
-                self._stop.wait(max(COMMIT_S - (time.monotonic() - began), 0.05))
+                self._stop.wait(max(self._every_s - (time.monotonic() - began), 0.02))
         database.close()
 
     def _commit(self, database: sqlite3.Connection) -> None:
@@ -159,6 +175,9 @@ class Store:
             self.commits += 1
         else:
             self.lost += len(waiting)
+        for work in waiting:
+            if isinstance(work, _After):
+                work.call()
 
     def _guarded(self, work: Callable[[], None]) -> bool:
         try:

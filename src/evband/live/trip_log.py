@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,6 @@ import orjson
 from numpy.typing import NDArray
 
 from evband.errors import EvbandError
-from evband.live import states
 from evband.live.assemble import COLUMN
 from evband.live.engine import Advance, Group
 
@@ -29,22 +29,25 @@ class TripLog:
         self._service = service
         count = len(service.ids)
         self._soc, self._kept = np.full(count, np.nan), np.full(count, -np.inf)
-        self._dirty = np.zeros(count, bool)
+        self._dirty, self._longer = np.zeros(count, bool), np.zeros(count, bool)  # state to keep; drive to keep
 
-    def follow(self, number: int, group: Group, advances: list[Advance], state: NDArray[np.int8], now: float) -> None:
+    def touch(self, cars: NDArray[np.int64]) -> None:
+        """Cars whose state changes: readings came, or rows were made of older ones."""
+        self._dirty[cars] = True
+
+    def follow(self, group: Group, advances: list[Advance], now: float) -> None:
         """Rows that were made: store them, and now and then the drives they belong to."""
         store = self._service.store
         for advance in advances:
             self._soc[advance.cars[advance.first]] = np.nan
-            self._dirty[advance.cars] = True
+            self.touch(advance.cars)
+            self._longer[advance.cars] = True
             if store is not None:
                 store.rows(advance)
         if store is None:
             return
-        due = np.flatnonzero(
-            self._dirty[group.cars] & (now - self._kept[group.cars] > KEEP_S) & (state != states.PARKED)
-        )
-        self._kept[group.cars[due]] = now
+        due = np.flatnonzero(self._longer[group.cars] & (now - self._kept[group.cars] > KEEP_S) & ~group.bins.bins.idle)
+        self._kept[group.cars[due]], self._longer[group.cars[due]] = now, False
         self._write(group, due, open_=True)
 
     def finish(self, group: Group, cars: NDArray[np.int64]) -> None:
@@ -77,9 +80,9 @@ class TripLog:
             store.trip(number, {name: None if v != v else v for name, v in values.items()})
 
     def forget(self, number: int) -> None:
-        self._soc[number], self._dirty[number] = np.nan, False
+        self._soc[number], self._dirty[number], self._longer[number] = np.nan, False, False
 
-    def keep(self, numbers: list[int], now: float, network: bool) -> None:
+    def keep(self, numbers: Sequence[int], now: float, network: bool) -> None:
         """Write the state of those of these cars that went on since the last time."""
         service = self._service
         assert service.store is not None
@@ -88,12 +91,15 @@ class TripLog:
             if self._dirty[number]:
                 self._dirty[number] = False
                 group, local = service.place[number].tolist()
-                state = service.groups[group].to_dict(local, network) | {"power_check": service.check.to_dict(number)}
+                state = service.groups[group].to_dict(local, network) | {
+                    "power_check": service.check.to_dict(number),
+                    "assembler": service.assembler.to_dict(number),
+                }
                 found.append((number, now, orjson.dumps(state)))
         if found:
             service.store.snapshots(found)
 
-    def resume(self) -> None:
+    def resume(self, now: float) -> None:
         """Go on with every car from its last snapshot; one that does not fit starts anew."""
         service = self._service
         assert service.store is not None
@@ -103,8 +109,10 @@ class TripLog:
             group = service.groups[group_number]
             try:
                 service.check.restore(number, saved["power_check"])
+                service.assembler.restore(number, saved["assembler"], now)
                 group.restore(local, saved)
             except (KeyError, TypeError, ValueError):
+                service.assembler.forget(number)
                 group.forget(local)
                 continue
             if group.began[local] == group.began[local]:
