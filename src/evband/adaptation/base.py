@@ -12,7 +12,7 @@ import hashlib
 import json
 import math
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -55,15 +55,33 @@ class Base:
     def members(self) -> int:
         return len(self.theta)
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """Names this base in the files of cars that rest on it."""
         return hashlib.sha256(self.theta.tobytes() + self.spread.tobytes()).hexdigest()[:16]
 
-    @property
+    @cached_property
     def covariance(self) -> NDArray[np.float64]:
         """[members, Q, Q] between cars, safely invertible."""
         return self.spread.astype(float) + 1e-8 * np.eye(self.spread.shape[1])
+
+    @cached_property
+    def root(self) -> NDArray[np.float64]:
+        """Its Cholesky factor."""
+        return np.asarray(np.linalg.cholesky(self.covariance), np.float64)
+
+    @cached_property
+    def precision(self) -> NDArray[np.float64]:
+        """Its inverse: the prior of a car's weights."""
+        return np.asarray(np.linalg.inv(self.covariance), np.float64)
+
+    @cached_property
+    def precision_root(self) -> NDArray[np.float64]:
+        return np.asarray(np.linalg.cholesky(self.precision), np.float64)
+
+    @cached_property
+    def precision_inverse_root(self) -> NDArray[np.float64]:
+        return np.asarray(np.linalg.inv(self.precision_root), np.float64)
 
     def settings(self, hz: float, seed: int) -> Settings:
         """Of a model that starts from it."""

@@ -25,7 +25,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from evband.adaptation.made_up import drive_of_mean, signals_of
-from evband.adaptation.update import ROUNDS, Evidence, Member, trip_effects
+from evband.adaptation.member import ROUNDS, Evidence, Member
+from evband.adaptation.update import trip_effects
 from evband.errors import LogError, SettingsError, TripsError
 from evband.features.road_load import FADE_S, fades
 from evband.features.wheel import ROADS, SheetMap
@@ -168,19 +169,16 @@ def adapt_to_energy(model: PowerModel, trips: Sequence[TripEnergy], seed: int = 
     views = model.architecture_.unpack(theta)
     sd = NOISE * np.maximum([trip.kw for trip in fresh], LEAST_KW) / model.feature_map_.y_std
     alike = 1.0 + len(fresh) * (COMMON / NOISE) ** 2
-    groups = [np.array([row]) for row in range(len(fresh))]
     for m in range(len(theta)):
         rng = np.random.default_rng([seed, len(known), m])
         member = Member(rows, m, views, float(before.neutral[m]), NU)
-        w, own = member.prior, np.zeros(len(fresh))
+        error = member.table[:, -1]
         for _ in range(ROUNDS):
-            weight = (NU + 1) / (NU + ((member.y - member.phi @ w - own) / sd) ** 2) / sd**2 / alike
-            information, gain, effects = member.normal_equations(weight, groups)
-            w = member.prior + np.linalg.solve(information + precision[m], gain)
-            own = member.own(effects, weight, w, groups)
-        weights = member.drawn(information, gain, precision[m], rng)
+            normal = member.normal((NU + 1) / (NU + (error / sd) ** 2) / sd**2 / alike)
+            error = member.errors(normal, precision[m])
+        weights = member.prior + normal.drawn(precision[m], rng)
         views["road_w"][m], views["head_w"][m, 0] = weights[: len(ROADS)], weights[len(ROADS) :]
-        precision[m] += information
+        precision[m] += normal.information
     after = copy(model)
     after.theta_, after.fingerprints_ = theta, sorted({*known, *(trip.trace for trip in fresh)})
     left = len(trips) - len(fresh)

@@ -45,12 +45,11 @@ def save_part(model: PowerModel, ground: Base, path: Path, traces: list[str], se
     state = model.adaptation_
     assert state.base == ground.digest
     mine, theirs = (model.architecture_.unpack(theta) for theta in (model.theta_, ground.theta))
-    roots = np.linalg.cholesky(_prior_precision(ground))
-    found = [_factor(p.astype(float), root) for p, root in zip(state.precision, roots, strict=True)]
+    found = _factors(state.precision.astype(float), ground)
     tensors = {
         "weights": (moved(mine) - moved(theirs)).astype(np.float16),
         "level": (mine["head_b"][:, 1] - theirs["head_b"][:, 1]).astype(np.float16),
-        "information": np.stack(found).astype(np.float16),
+        "information": found.astype(np.float16),
     }
     meta = {
         "version": VERSION, "base": ground.digest, "sheet": state.sheet, "scale": list(state.scale), "seed": seed,
@@ -105,9 +104,8 @@ def read_part(path: Path, data: bytes, base: Base | None = None) -> PowerModel:
     views["road_w"] += weights[:, : len(ROADS)].astype(np.float32)
     views["head_w"][:, 0] += weights[:, len(ROADS) :].astype(np.float32)
     views["head_b"][:, 1] += level.astype(np.float32)
-    prior = _prior_precision(ground)
-    half = np.einsum("mpq,mkq->mkp", np.linalg.cholesky(prior), factors)
-    precision = (prior + np.einsum("mkp,mkq->mpq", half, half)).astype(np.float32)
+    half = factors @ ground.precision_root.transpose(0, 2, 1)
+    precision = (ground.precision + half.transpose(0, 2, 1) @ half).astype(np.float32)
     model.theta_, model.fingerprints_ = theta, [str(trace) for trace in meta["fingerprints"]]
     model.calibration_, model.energy_ = Calibration.from_dict(meta["calibration"]), meta["energy"]
     model.adaptation_ = replace(
@@ -141,13 +139,10 @@ def moved(views: dict[str, Any]) -> Array:
     return np.concatenate([views["road_w"], views["head_w"][:, 0]], 1).astype(float)
 
 
-def _prior_precision(ground: Base) -> Array:
-    return np.asarray(np.linalg.inv(ground.covariance), np.float64)
-
-
-def _factor(precision: Array, root: Array) -> Array:
-    """[RANK, Q]: rows whose outer products sum to the largest part of the whitened information."""
-    whitened = np.linalg.solve(root, np.linalg.solve(root, precision).T) - np.eye(len(root))
-    values, vectors = np.linalg.eigh((whitened + whitened.T) / 2)
-    largest = np.sqrt(np.clip(values[-RANK:], 0.0, 1e9))
-    return np.asarray((vectors[:, -RANK:] * largest).T)
+def _factors(precision: Array, ground: Base) -> Array:
+    """[members, RANK, Q]: rows whose outer products sum to the largest part of the whitened information."""
+    inverse = ground.precision_inverse_root
+    whitened = inverse @ precision @ inverse.transpose(0, 2, 1) - np.eye(precision.shape[1])
+    values, vectors = np.linalg.eigh((whitened + whitened.transpose(0, 2, 1)) / 2)
+    largest = np.sqrt(np.clip(values[:, None, -RANK:], 0.0, 1e9))
+    return np.asarray((vectors[:, :, -RANK:] * largest).transpose(0, 2, 1))

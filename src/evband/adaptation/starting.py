@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evband.adaptation.base import Base
-from evband.adaptation.mass import pulls
+from evband.adaptation.probes import pulls
 from evband.adaptation.state import Adaptation
 from evband.calibration.value import Calibration
 from evband.errors import SettingsError, VehicleError
@@ -67,7 +67,7 @@ def started(ground: Base, sheet: Sheet, seed: int = 0, hz: float = 1.0) -> Power
     neutral = ground.settings(hz, seed).architecture(len(INPUTS), len(ROADS)).unpack(ground.theta)["head_b"][:, 1]
     model.adaptation_ = Adaptation(
         sheet.to_dict(), ground.digest, ground.about, (ground.scale_shift, ground.scale_sd), ground.trip_effect,
-        np.linalg.inv(ground.covariance).astype(np.float32), neutral.copy(),
+        ground.precision.astype(np.float32), neutral.copy(),
         float(pulls(model.architecture_, ground.theta, model.feature_map_).mean()),
     )  # fmt: skip
     why = "started from a data sheet; its width comes from how cars and their logs differ"
@@ -144,7 +144,7 @@ def members_of(ground: Base, sheet: Sheet, seed: int) -> NDArray[np.float32]:
     views = arch.unpack(theta)
     roads = len(ROADS)
     draws = _balanced(rng.standard_normal((len(theta), ground.spread.shape[1])))
-    deviation = np.einsum("mpq,mq->mp", np.linalg.cholesky(ground.covariance), draws)
+    deviation = np.einsum("mpq,mq->mp", ground.root, draws)
     for number, parts in PARTS.items():  # a sheet less certain than those of the population
         more = max(0.0, sheet.uncertainty(number) ** 2 - POPULATION[number] ** 2) ** 0.5
         error = more * _balanced(rng.standard_normal((len(theta), 1)))[:, 0]

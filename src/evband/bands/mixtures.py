@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -83,6 +83,12 @@ class Mixture(ABC):
         """Every member's parameters as columns of n float64 numbers."""
 
 
+@lru_cache(maxsize=4)
+def _tail_table(nu: bytes) -> Array:
+    """Kept, since a fleet's cars have the same degrees of freedom."""
+    return tail_table(np.frombuffer(nu))
+
+
 class StudentMixture(Mixture):
     """M Student-t's with equal weights: locations and scales [M, n] in kW, degrees of freedom [M] (inf = Gaussian).
 
@@ -114,7 +120,7 @@ class StudentMixture(Mixture):
 
     @cached_property
     def _table(self) -> Array:
-        return tail_table(self.nu)
+        return _tail_table(self.nu.tobytes())
 
     @cached_property
     def mean(self) -> Array:

@@ -8,23 +8,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from evband.adaptation import Base, adapt
+from evband.adaptation import Base
 from evband.adaptation.checks import new_trips
-from evband.adaptation.made_up import drive_of_mean, signals_of
 from evband.adaptation.part import part_meta, read_part, save_part
+from evband.adaptation.probes import consumption
 from evband.adaptation.starting import started
 from evband.errors import EvbandError, SettingsError
 from evband.fleet.lake import Car, read_cars
-from evband.network.predict import predict
+from evband.fleet.learning import learned
 from evband.trips import Trips
 from evband.vehicles import Sheet
 
 if TYPE_CHECKING:
     from evband.model import PowerModel
 
-USUAL_KMH, SECONDS, MILD_C = 50.0, 1800.0, 15.0  # the drive on which cars are compared
 LEVEL = 0.9
 NUMBERS = ("crps_kw", "coverage", "energy_kwh_100km", "lower", "upper", "expected_kwh_100km")
 
@@ -93,46 +91,33 @@ def _sheet(plan: Plan, car: Car) -> Sheet:
 
 
 def _fit(plan: Plan, car: Car, trips: Trips) -> list[Row]:
-    return [_learn(plan, car, started(plan.base, _sheet(plan, car), car.seed), trips)]
+    model = started(plan.base, _sheet(plan, car), car.seed)
+    return [_learn(plan, car, model, trips, float(consumption(model).mean()))]
 
 
 def _update(plan: Plan, car: Car, trips: Trips) -> list[Row]:
     if not plan.part(car).exists():
         return _fit(plan, car, trips)
+    model, row = _load(plan, car), dict(part_meta(plan.part(car).read_bytes())["row"])
     try:
-        fresh, _ = new_trips(_load(plan, car), trips)
+        fresh, _ = new_trips(model, trips)
     except EvbandError:  # nothing new
-        return [dict(part_meta(plan.part(car).read_bytes())["row"])]
-    return [_learn(plan, car, _load(plan, car), fresh)]
+        return [row]
+    return [_learn(plan, car, model, fresh, float(row["expected_kwh_100km"]))]
 
 
-def _learn(plan: Plan, car: Car, model: PowerModel, trips: Trips) -> Row:
-    """Learn from all trips but the last, score that one as a new drive, learn from it, too."""
-    notes: list[str] = []
-    before = len(model.fingerprints_)
-    if len(trips) > 1:
-        model = adapt(model, trips[:-1], car.seed)
-        notes += model.adaptation_.notes
-    scores = _scores(model, trips[-1:])
-    model = adapt(model, trips[-1:], car.seed + before)
-    notes += [note for note in model.adaptation_.notes if note not in notes]
+def _learn(plan: Plan, car: Car, model: PowerModel, trips: Trips, expected: float) -> Row:
+    """Learn from trips, write the part, and give the row of the table."""
+    model, scores, notes = learned(model, trips, car.seed, plan.level)
+    model.adaptation_ = state = replace(model.adaptation_, notes=tuple(notes))
     kwh = consumption(model)
-    expected = float(consumption(started(plan.base, Sheet.from_dict(model.adaptation_.sheet), car.seed)).mean())
-    lower, upper = (float(np.quantile(kwh, q)) for q in (0.5 - plan.level / 2, 0.5 + plan.level / 2))
-    state = model.adaptation_
+    lower, upper = map(float, np.quantile(kwh, [0.5 - plan.level / 2, 0.5 + plan.level / 2]))
     row = _row(
         car, state.trips, state.minutes / 60.0, "; ".join(notes), **scores, energy_kwh_100km=float(kwh.mean()),
         lower=lower, upper=upper, expected_kwh_100km=expected,
     )  # fmt: skip
-    traces = sorted({*_known(plan, car), *trips.fingerprints})
-    model.adaptation_ = replace(state, notes=tuple(notes))
-    save_part(model, plan.base, plan.part(car), traces, car.seed, stamp=car.stamp, row=row)
+    save_part(model, plan.base, plan.part(car), model.fingerprints_, car.seed, stamp=car.stamp, row=row)
     return row
-
-
-def _known(plan: Plan, car: Car) -> list[str]:
-    """Trips that the part has learned from, where there is one to go on from."""
-    return _load(plan, car).fingerprints_ if plan.kind == "update" and plan.part(car).exists() else []
 
 
 def _load(plan: Plan, car: Car) -> PowerModel:
@@ -180,15 +165,3 @@ def _evaluate(plan: Plan, car: Car, trips: Trips) -> list[Row]:
 DO: dict[str, Callable[[Plan, Car, Trips], list[Row]]] = {
     "fit": _fit, "update": _update, "predict": _predict, "energy": _energy, "evaluate": _evaluate,
 }  # fmt: skip
-
-
-def consumption(model: PowerModel) -> NDArray[np.float64]:
-    """[members] kWh/100 km on one made-up drive of half an hour, alike for all cars."""
-    speed = drive_of_mean(USUAL_KMH, SECONDS, np.random.default_rng(0))
-    signals = signals_of(speed, MILD_C)
-    x, r, _ = model.feature_map_.arrays(signals)
-    start = np.zeros(len(x), bool)
-    start[0] = True
-    power = predict(model.architecture_, model.theta_, x, r, start).mu.astype(float).mean(1)
-    kwh = power * model.feature_map_.y_std + model.feature_map_.y_mean
-    return np.asarray(100.0 * kwh / signals["speed_kmh"].mean())
