@@ -41,15 +41,15 @@ def main() -> None:
     warnings.simplefilter("error", RuntimeWarning)  # arithmetic that goes wrong in silence
     resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))
     os.environ.setdefault("EVBAND_FUZZ_MODEL", str(seed_model()))
-    from fuzz.kinds import KINDS  # type: ignore[import-not-found, unused-ignore]
+    from fuzz.kinds import KINDS, warm  # type: ignore[import-not-found, unused-ignore]
 
     seed = options.seed if options.seed is not None else int(time.time())
     until = time.monotonic() + 60.0 * options.minutes
     kinds = options.kind or list(KINDS)
     counts = {kind: dict.fromkeys(("inputs", "taken", "faults", "seconds", "slowest_s"), 0.0) for kind in kinds}
     generators = {kind: random.Random(f"{kind} {seed}") for kind in kinds}
-    for kind in kinds:  # compiles what has to be, and counts for nothing
-        turn(kind, random.Random(0), dict(counts[kind]), 3)
+    for kind in kinds:
+        warm(kind)
     try:
         while time.monotonic() < until:
             for kind in kinds:

@@ -23,7 +23,7 @@ from safetensors.numpy import save as save_tensors
 from evband.calibration.value import Calibration
 from evband.errors import ArtifactError, EvbandError
 from evband.features import FeatureMap
-from evband.files import whole_file
+from evband.files import read_bounded, whole_file
 from evband.settings import DEFAULTS, RUN, Arguments, Settings, check_names, check_run, completed, resolve
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def _tensors(model: PowerModel) -> dict[str, NDArray[np.float32]]:
 
 def load(path: Path) -> PowerModel:
     """Read a model, or say in one sentence why the file is none."""
-    data = _read(path)
+    data = read_bounded(path, MOST_BYTES, ArtifactError, "model")
     try:
         if b'"evband_part"' in data[:64]:
             from evband.adaptation.part import read_part
@@ -142,16 +142,6 @@ def _arguments(meta: dict[str, Any], settings: Settings) -> Arguments:
 
 
 _DAMAGE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError, MemoryError)
-
-
-def _read(path: Path) -> bytes:
-    try:
-        size = path.stat().st_size
-        if size > MOST_BYTES:
-            raise ArtifactError(f"{path} has {size} bytes, more than any model; it is not a .evband file.")
-        return path.read_bytes()
-    except OSError as problem:
-        raise ArtifactError(f"{path} cannot be read: {problem.strerror}; check the name.") from None
 
 
 def _meta(data: bytes) -> dict[str, Any]:

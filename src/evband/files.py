@@ -7,6 +7,7 @@ import json
 import os
 import re
 import tempfile
+import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -36,6 +37,17 @@ def read_bounded(path: str | Path, most: int, error: type[EvbandError], what: st
     if len(data) > most:
         raise error(f"{path}: the {what} has more than {size(most)}, the most that is read; split it.")
     return data
+
+
+def read_toml(path: str | Path, error: type[EvbandError], what: str, most: int = 1 << 20) -> dict[str, Any]:
+    """A TOML file of at most `most` bytes; whatever else it is, is one sentence as an `error`."""
+    data = read_bounded(path, most, error, what)
+    try:
+        return tomllib.loads(data.decode("utf-8-sig"))
+    except RecursionError:
+        raise error(f"{path}: the {what} is nested too deeply; correct it.") from None
+    except ValueError as problem:  # not UTF-8, not TOML, or a number of thousands of digits
+        raise error(f"{path}: the {what} is not valid TOML ({problem}); correct it.") from None
 
 
 def json_value(text: str | bytes) -> Any:

@@ -64,6 +64,9 @@ def test_energy_is_found_in_every_way(started: evband.PowerModel, tmp_path) -> N
     assert np.isnan(found[1].ambient_c)
     with pytest.raises(SettingsError, match="--capacity-kwh"):
         read_energy(path, started)
+    with_battery = evband.start("Nissan Leaf 40 kWh")
+    charge = with_battery.adaptation_.sheet["battery_kwh"]["value"]
+    assert read_energy(path, with_battery)[1].energy_kwh == pytest.approx(0.05 * charge)
 
 
 @pytest.mark.parametrize(

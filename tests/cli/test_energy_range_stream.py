@@ -215,7 +215,7 @@ def test_predict_to_standard_output(run, folder):
         (("range", "torque.evband", "--soc", "50", "--capacity-kwh", "9", "--route", "route.csv"), "does not supply motor_torque_nm"),
         (("range", "car.evband", "--soc", "50", "--capacity-kwh", "46000", "--route", "route.csv"),
          "The usable capacity is 46000 kWh, more than any car or truck has; give kWh, not Wh: 46 kWh?"),
-        (("range", "nowhere.evband", "--soc", "50", "--capacity-kwh", "9", "--route", "route.csv"), "cannot be read"),
+        (("range", "nowhere.evband", "--soc", "50", "--capacity-kwh", "9", "--route", "route.csv"), "no such file"),
         (("stream", "car.evband", "--soc", "50"), "together"),
         (("stream", "car.evband", "--state", "drive.csv"), "no saved state"),
     ],

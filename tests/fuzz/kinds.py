@@ -12,14 +12,15 @@ import signal
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from evband.errors import LONGEST, EvbandError, UnforeseenError
-from fuzz import mutate, seeds
+from fuzz import containers, mutate, seeds, serving
 
 LONGEST_S = 5.0  # of this process's own time: on a busy or halted machine the clock on the wall tells nothing
 LONGEST_WALL_S = 120.0  # for what waits without working
@@ -144,17 +145,53 @@ def plan_route(data: bytes) -> None:
         assert np.isfinite(trip.series(name)[1]).all()
 
 
-def artifact_bytes(rng: random.Random) -> bytes:
+def read_sheet(data: bytes) -> None:
+    """A data sheet, as `start` uses it."""
+    from evband.vehicles import read_sheets
+
+    (FOLDER / "own.toml").write_bytes(data)
+    for sheet in read_sheets(FOLDER / "own.toml"):
+        sharp = sheet.sharpened()
+        numbers = (sharp.mass_kg, sharp.cda_m2, sharp.crr, *map(sharp.uncertainty, ("mass_kg", "cda_m2", "crr")))
+        assert all(math.isfinite(number) and number > 0 for number in numbers)
+
+
+def read_energies(data: bytes) -> None:
+    from evband.adaptation.energy_evidence import is_energy_table, read_energy
+
+    (FOLDER / "energies.csv").write_bytes(data)
+    is_energy_table(FOLDER / "energies.csv")
+    for trip in read_energy(FOLDER / "energies.csv", seeds.started_model(FOLDER)):
+        assert all(math.isfinite(number) for number in (trip.kw, trip.distance_km, trip.speed_kmh))
+
+
+def artifact_bytes(rng: random.Random, whole: bytes | None = None, key: str = "evband") -> bytes:
     """A model with values changed in its header, the header's length put right, or with bytes changed."""
-    whole = seeds.artifact(FOLDER)
+    whole = whole or seeds.artifact(FOLDER)
     if rng.random() < 0.4:
         return mutate.mutate(whole, rng)
     length = int.from_bytes(whole[:8], "little")
     header = json.loads(whole[8 : 8 + length])
-    inner = header["__metadata__"]["evband"]
-    header["__metadata__"]["evband"] = mutate.mutate_json(inner.encode(), rng).decode("utf-8", "replace")
+    inner = header["__metadata__"][key]
+    header["__metadata__"][key] = mutate.mutate_json(inner.encode(), rng).decode("utf-8", "replace")
     text = json.dumps(header).encode()
     return len(text).to_bytes(8, "little") + text + whole[8 + length :]
+
+
+def part_bytes(rng: random.Random) -> bytes:
+    """A car's part; also with other bits in its tensors, where float16 has infinities."""
+    whole = artifact_bytes(rng, seeds.part(FOLDER), "evband_part")
+    at = rng.randrange(len(whole) + 1)
+    return (
+        whole
+        if rng.random() < 0.7
+        else whole[:at] + rng.choice((b"\x00\x7c", b"\xff\x7b", b"\x00\x7e")) + whole[at + 2 :]
+    )
+
+
+def route_bytes(rng: random.Random) -> bytes:
+    route = rng.choice(list(seeds.ROUTES.values()))
+    return mutate.mutate_json(route, rng) if route.startswith(b"{") else mutate.mutate(route, rng)
 
 
 def line_bytes(rng: random.Random) -> bytes:
@@ -175,6 +212,12 @@ class Kind(NamedTuple):
     each: int = 1  # inputs in one call
 
 
+def warm(kind: str) -> None:
+    """Make and take one input without a limit: what it loads and compiles is no hang of the next."""
+    with suppress(EvbandError):
+        KINDS[kind].takes(KINDS[kind].makes(random.Random(0)))
+
+
 KINDS = {
     "log": Kind(read_log, _some_log, 60),
     "map": Kind(read_map, lambda rng: mutate.mutate(seeds.MAP, rng), 60),
@@ -182,5 +225,17 @@ KINDS = {
     "state": Kind(load_state, lambda rng: mutate.mutate_json(seeds.state(), rng), 40),
     "line": Kind(take_lines, line_bytes, 35, each=20),
     "artifact": Kind(load_model, artifact_bytes, 40),
-    "route": Kind(plan_route, lambda rng: mutate.mutate(rng.choice(list(seeds.ROUTES.values())), rng), 60),
+    "route": Kind(plan_route, route_bytes, 60),
+    "parquet": Kind(read_log, containers.parquet_bytes, 10),
+    "excel": Kind(read_log, containers.excel_bytes, 10),
+    "mf4": Kind(read_log, containers.mf4_bytes, 4),
+    "json": Kind(read_log, containers.json_bytes, 10),
+    "sheet": Kind(read_sheet, lambda rng: mutate.mutate(rng.choice((seeds.SHEET, seeds.SHEETS)), rng), 20),
+    "energies": Kind(read_energies, lambda rng: mutate.mutate(seeds.ENERGIES, rng), 20),
+    "part": Kind(load_model, part_bytes, 10),
+    "request": Kind(partial(serving.request, folder=FOLDER), serving.request_bytes, 20),
+    "packets": Kind(partial(serving.packets, folder=FOLDER), serving.packet_bytes, 2, each=20),
+    "serve": Kind(partial(serving.configuration, folder=FOLDER), lambda rng: mutate.mutate(serving.CONFIG, rng), 20),
+    "pids": Kind(partial(serving.pids, folder=FOLDER), lambda rng: mutate.mutate(serving.PIDS, rng), 20),
+    "dongle": Kind(partial(serving.dongle, folder=FOLDER), lambda rng: mutate.mutate(serving.ANSWERS, rng), 20),
 }

@@ -97,6 +97,42 @@ ROUTES = {
     b'<trkpt lat="48.2" lon="11.6"><ele>540</ele></trkpt></trkseg></trk></gpx>',
     "geojson": b'{"type": "Feature", "geometry": {"type": "LineString", "coordinates": [[11.5, 48.1, 520], [11.6, 48.2, 540]]}, "properties": {}}',
 }
+_SHAPE = "_p~iF~ps|U_ulLnnqC_mqNvxq`@"
+ROUTERS = {
+    "osrm": {"code": "Ok", "routes": [{"distance": 3000.0, "geometry": _SHAPE, "legs": [
+        {"annotation": {"distance": [1000.0, 500.0, 1500.0], "duration": [60.0, 30.5, 90.0]}}]}]},
+    "osrm_steps": {"code": "Ok", "routes": [{"distance": 900.0, "geometry": {"coordinates": [[11.5, 48.1], [11.51, 48.11]]}, "legs": [
+        {"steps": [{"distance": 400.0, "duration": 30.0}, {"distance": 500.0, "duration": 31.0}, {"distance": 0, "duration": 0}]}]}]},
+    "valhalla": {"trip": {"units": "kilometers", "summary": {"length": 2.0}, "legs": [{"shape": _SHAPE, "summary": {"length": 2.0},
+        "elevation": [100.0, 110.0, 120.0], "elevation_interval": 30.0, "maneuvers": [{"length": 1.5, "time": 90.0}, {"length": 0.5, "time": 40.0}]}]}},
+    "trace": {"shape": _SHAPE, "units": "miles", "edges": [{"length": 0.5, "speed": 50, "mean_elevation": 100},
+        {"length": 0.2, "speed_limit": 30, "road_class": "primary_link"}]},
+    "ors": {"type": "FeatureCollection", "features": [{"type": "Feature", "geometry": {"type": "LineString", "coordinates":
+        [[11.5, 48.1, 520], [11.52, 48.12, 530], [11.54, 48.14, 525]]}, "properties": {"segments": [{"steps": [
+        {"way_points": [0, 1], "distance": 2000.0, "duration": 120.0}, {"way_points": [1, 2], "distance": 2000.0, "duration": 100.0}]}]}}]},
+    "multi": {"type": "MultiLineString", "coordinates": [[[11.5, 48.1], [11.51, 48.1]], [[11.51, 48.1], [11.52, 48.1]]]},
+}  # fmt: skip
+ROUTES |= {name: json.dumps(answer).encode() for name, answer in ROUTERS.items()}
+SHEET = b"""name = "Test car"
+body = "car"
+kerb_kg = [1500, "maker"]
+load_kg = 100
+cd = [0.28, "maker", 0.05]
+area_m2 = 2.3
+crr = 0.009
+battery_kwh = 60.0
+max_power_kw = 150
+wltp_kwh_100km = [16.0, "wltp"]
+coast_down_n = [110.0, 0.5, 0.03]
+coast_down_mass_kg = 1636
+heat_pump = true
+"""
+SHEETS = b'[[vehicle]]\nbase = "Nissan Leaf"\nload_kg = 150\nname = "a"\n[[vehicle]]\nname = "b"\nkerb_kg = 1600\ncda_m2 = 0.65\ncrr = 0.01\n'
+ENERGIES = (
+    b"distance_km,energy_kwh,mean_speed_kmh,duration_min,ambient_temp_c,kwh_100km,soc_start,soc_end,charged_kwh\n"
+    b"12.5,2.1,45,,12,,,,\n30,,,25,-3,18.5,,,\n55,,80,,,,80,65,\n20,,50,,,,,,4.2\n"
+)
+START = 1_790_000_000.0
 LINES = [
     b'{"utc": 1700000000, "speed": 50, "power": 8, "elevation": 500, "ext_temp": 5, "soc": 60}',
     b'{"time_s": 12.5, "speed_kmh": 33, "trip_id": "a"}',
@@ -116,6 +152,28 @@ def model():
 def artifact(folder: Path) -> bytes:
     model().save(folder / "seed.evband")
     return (folder / "seed.evband").read_bytes()
+
+
+@cache
+def started_model(folder: Path):
+    """A model from the data sheet alone."""
+    from evband.adaptation import Base
+    from evband.adaptation.starting import started
+    from evband.vehicles import read_sheets
+
+    (folder / "sheet.toml").write_bytes(SHEET)
+    return started(Base.load(), read_sheets(folder / "sheet.toml")[0], 1)
+
+
+@cache
+def part(folder: Path) -> bytes:
+    """A car's part, as a fleet's fit writes it."""
+    from evband.adaptation import Base
+    from evband.adaptation.part import save_part
+
+    row = {"vehicle_id": "a", "trips": 3, "crps_kw": 1.5, "warning": ""}
+    save_part(started_model(folder), Base.load(), folder / "part.evband", ["ab12"], 1, stamp="x", row=row)
+    return (folder / "part.evband").read_bytes()
 
 
 @cache

@@ -24,7 +24,7 @@ from safetensors.numpy import save as save_tensors
 
 from evband.errors import ArtifactError
 from evband.features.wheel import INPUTS, ROADS
-from evband.files import whole_file
+from evband.files import read_bounded, whole_file
 from evband.settings import Settings
 
 SHIPPED = Path(__file__).with_name("base.safetensors")
@@ -113,12 +113,7 @@ def _shipped() -> Base:
 
 
 def _load(path: Path) -> Base:
-    try:
-        if path.stat().st_size > LARGEST:
-            raise ArtifactError(f"{path} is larger than any base; give a file that evband prior wrote.")
-        data = path.read_bytes()
-    except OSError as problem:
-        raise ArtifactError(f"{path} cannot be read: {problem.strerror}; check the name.") from None
+    data = read_bounded(path, LARGEST, ArtifactError, "base")
     try:
         length = int.from_bytes(data[:8], "little")
         meta = json.loads(json.loads(data[8 : 8 + length])["__metadata__"][KEY])

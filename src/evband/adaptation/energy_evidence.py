@@ -30,6 +30,7 @@ from evband.adaptation.update import trip_effects
 from evband.errors import LogError, SettingsError, TripsError
 from evband.features.road_load import FADE_S, fades
 from evband.features.wheel import ROADS, SheetMap
+from evband.vehicles import Sheet
 
 if TYPE_CHECKING:
     from evband.model import PowerModel
@@ -91,8 +92,7 @@ def read_energy(path: str | Path, model: PowerModel, capacity_kwh: float | None 
     if not {"mean_speed_kmh", "duration_min"} & set(table.columns):
         raise LogError(f"{path}: mean_speed_kmh is missing; add it, or duration_min.")
     if capacity_kwh is None:
-        capacity_kwh = model.adaptation_.sheet.get("battery_kwh")
-        capacity_kwh = capacity_kwh[0] if isinstance(capacity_kwh, list) else capacity_kwh
+        capacity_kwh = Sheet.from_dict(model.adaptation_.sheet).battery_kwh
     features = model.feature_map_
     assert isinstance(features, SheetMap)
     most = MOST_RATE * features.wheel[0]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,7 +12,7 @@ from evband.cli.logs import Logs, reads_logs
 from evband.cli.options import setting
 from evband.cli.progress import duration, reporting
 from evband.errors import SettingsError
-from evband.files import read_bounded
+from evband.files import read_toml
 from evband.settings import check_names
 
 if TYPE_CHECKING:
@@ -74,10 +73,7 @@ def _configured(path: Path | None) -> dict[str, Any]:
     """PowerModel's arguments from a TOML file."""
     if path is None:
         return {}
-    try:
-        found = tomllib.loads(read_bounded(path, 1 << 20, SettingsError, "file of settings").decode())
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as problem:
-        raise SettingsError(f"{path}: this is not TOML ({problem}); write lines such as members = 30.") from None
+    found = read_toml(path, SettingsError, "file of settings")
     check_names(found, str(path))
     if isinstance(found.get("features"), list):
         found["features"] = ",".join(map(str, found["features"]))

@@ -16,9 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evband.adaptation.base import Base
-from evband.adaptation.part import find_base, part_meta, read_part
+from evband.adaptation.part import MOST_BYTES, find_base, part_meta, read_part
 from evband.errors import ArtifactError, EvbandError, SettingsError
 from evband.features.wheel import INPUTS, ROADS
+from evband.files import read_bounded
 
 CARS_OF_MEAN, CARS_OF_SPREAD = 1.0, 20.0
 FAR = 2.0
@@ -34,7 +35,7 @@ def fleet_prior(folders: Iterable[str | Path], output: Path, base: Base | None =
     ground = base
     for file in files:
         try:
-            data = file.read_bytes()
+            data = read_bounded(file, MOST_BYTES, ArtifactError, "car's part")
             ground = ground or find_base(file, str(part_meta(data)["base"]))
             model = read_part(file, data, ground)
             if model.adaptation_.base != ground.digest:

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
 from statistics import median
 
 from evband.adaptation.starting import sheet_of
 from evband.errors import SettingsError, VehicleError
+from evband.files import read_toml
 from evband.vehicles import Sheet, find, read_sheets
+from evband.vehicles.find import LARGEST_BYTES
 
 
 def read_fleet_sheets(path: Path) -> dict[str, Sheet]:
     """vehicle_id -> sheet: a table `[cars]` of names in the catalogue, or sheets (`[[vehicle]]`) whose name is the id."""
-    try:
-        data = tomllib.loads(path.read_text("utf-8"))
-    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
-        raise VehicleError(f"{path}: it cannot be read as TOML ({problem}); correct it.") from None
+    data = read_toml(path, VehicleError, "list of data sheets", LARGEST_BYTES)
     if isinstance(data.get("cars"), dict):
         return {str(car): find(str(name)) for car, name in data["cars"].items()}
     return {sheet.name: sheet for sheet in read_sheets(path)}

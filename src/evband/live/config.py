@@ -5,13 +5,14 @@ from __future__ import annotations
 import difflib
 import re
 import stat
-import tomllib
 from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
 from typing import Any, TypeVar, get_args, get_type_hints
 
 from evband.errors import SettingsError
+from evband.files import read_toml
 
+MOST_BYTES = 16 << 20  # of a configuration: twenty thousand cars have 4 MB
 SOURCES = ("ovms", "teslamate", "fleet_telemetry", "wican", "json", "abrp", "elm327", "replay")
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 _LOCAL = ("127.0.0.1", "::1", "localhost")
@@ -124,15 +125,7 @@ class Config:
 
 def read_config(path: Path) -> Config:
     """The configuration in a TOML file."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as problem:
-        why = getattr(problem, "strerror", None) or "it is not UTF-8 text"
-        raise SettingsError(f"{path}: the configuration cannot be read ({why}); check the path.") from None
-    try:
-        table = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as problem:
-        raise SettingsError(f"{path}: this is not valid TOML ({problem}); correct that line.") from None
+    table = read_toml(path, SettingsError, "configuration", MOST_BYTES)
     return parse_config(table, str(path), path.resolve().parent)
 
 
@@ -178,7 +171,7 @@ def _typed(value: Any, kind: Any, where: str) -> Any:
             return value
         raise SettingsError(f'{where} must be a list of names, such as ["car.local"].')
     allowed = tuple(k for k in (get_args(kind) or (kind,)) if k is not type(None))
-    if float in allowed and isinstance(value, int) and not isinstance(value, bool):
+    if float in allowed and isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 53:
         value = float(value)
     if isinstance(value, allowed) and not (isinstance(value, bool) and bool not in allowed):
         if isinstance(value, int | float) and not isinstance(value, bool) and not 0 <= value < 1e9:

@@ -7,7 +7,7 @@ import io
 import json
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, unquote
+from urllib.parse import parse_qs
 
 import numpy as np
 import polars as pl
@@ -33,6 +33,7 @@ from evband.live.sources.json_messages import decode
 PAGE = Path(__file__).parent / "page"
 KINDS = {".html": "text/html; charset=utf-8", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml", ".json": "application/json",
          ".png": "image/png", ".woff2": "font/woff2", ".webmanifest": "application/manifest+json", ".txt": "text/plain"}  # fmt: skip
+FILES = {path.relative_to(PAGE).as_posix(): path for path in PAGE.rglob("*") if path.suffix in KINDS}
 MOST_LINES = 10_000
 
 
@@ -84,9 +85,9 @@ class Api:
         return self._file(request.path_params["file"])
 
     def _file(self, name: str) -> Response:
-        """A file of the page's folder, and of no other."""
-        path = (PAGE / unquote(name).lstrip("/")).resolve() if "\0" not in name else PAGE
-        if PAGE.resolve() not in path.parents or not path.is_file() or path.suffix not in KINDS:
+        """A file of the page's folder, and of no other: names are looked up, never joined to a path."""
+        path = FILES.get(name)
+        if path is None:
             raise HTTPException(404, "There is no such page.")
         return FileResponse(path, media_type=KINDS[path.suffix], headers={"cache-control": "no-cache"})
 

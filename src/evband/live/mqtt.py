@@ -283,6 +283,8 @@ class Client:
     def _handle(self, packets: Packets, data: bytes, connection: socket.socket) -> None:
         answers = []
         for kind, flags, body in packets.feed(data):
+            if kind in (PUBLISH, CONNACK) and len(body) < 2:
+                raise ConnectionError("the broker sent a packet that is cut short")
             if kind == PUBLISH:
                 size = body[0] << 8 | body[1]
                 at = 2 + size + (2 if flags & 0x06 else 0)

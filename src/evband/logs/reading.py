@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import glob
 import os
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +17,7 @@ from numpy.typing import NDArray
 
 from evband.channels import COORDINATES, EDGES, VALUES, require
 from evband.errors import EvbandError, LogError, SettingsError
-from evband.files import read_bounded
+from evband.files import read_toml
 from evband.logs import border, gridded, places, tidy
 from evband.logs.cleaning import clean
 from evband.logs.formats import excel
@@ -28,7 +27,6 @@ from evband.trips import Trip, Trips
 from evband.trips.quality import Cleaning, Quality
 from evband.trips.readings import Readings, ReadOptions, Series
 
-MOST_MAP = 1 << 20  # bytes of a map
 _FLIPPED = ("power_kw", "battery_current_a")
 
 
@@ -237,10 +235,7 @@ def formats(options: ReadOptions) -> list[ModuleType]:
 def _mapping(map: str | Path | Mapping[str, Any] | None) -> Mapping[str, Any] | None:
     if map is None or isinstance(map, Mapping):
         return map
-    try:
-        return tomllib.loads(read_bounded(map, MOST_MAP, SettingsError, "map").decode("utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise SettingsError(f"{map}: the map is not valid TOML ({error}); correct it.") from None
+    return read_toml(map, SettingsError, "map")
 
 
 def _free_id(where: str, trip_id: str, taken: set[str]) -> str:

@@ -10,6 +10,7 @@ from evband.errors import LogError
 Array = NDArray[np.float64]
 
 EARTH_M = 6_371_008.8  # mean radius
+FARTHEST_M = 1e9  # of a sum of pieces; a route's own limit is far below
 
 
 def check_coordinates(lat: Array, lon: Array, where: str) -> None:
@@ -35,8 +36,29 @@ def metres_between(a: tuple[float, float], b: tuple[float, float]) -> float:
     return float(step_metres(np.array([a[0], b[0]]), np.array([a[1], b[1]]))[0])
 
 
+def scaled(metres: Array, length: float, seconds: Array, where: str) -> Array:
+    """A router's pieces, brought to what it calls the route's length; an error where it is not a way."""
+    total = float(metres.sum()) if len(metres) else 0.0
+    fine = metres.ndim == 1 and (
+        np.isfinite(metres).all() and np.isfinite(seconds).all() and 0 < total < FARTHEST_M and 0 < length < FARTHEST_M
+    )
+    if not fine or min(metres.min(), seconds.min()) < 0:
+        raise LogError(f"{where}: this answer of a router leads nowhere; check the two points.")
+    return np.asarray(metres * (length / total))
+
+
+def along(lat: Array, lon: Array, length_m: float) -> tuple[Array, Array, Array] | None:
+    """(km, lat, lon) of a shape whose length is known better than its points tell; None where it is a single place."""
+    if len(lat) < 2 or not (np.isfinite(lat).all() and np.isfinite(lon).all()):
+        return None
+    km = np.concatenate([[0.0], np.cumsum(step_metres(lat, lon))]) / 1000.0
+    return (km * (length_m / 1000.0 / km[-1]), lat, lon) if km[-1] > 0 else None
+
+
 def decode_polyline(text: str, digits: int, where: str) -> tuple[Array, Array]:
     """(lat, lon) of an encoded polyline: differences in base 32, zigzag signs, `digits` decimals (OSRM 5, Valhalla 6)."""
+    if not isinstance(text, str):
+        raise LogError(f"{where}: its shape is not an encoded polyline; ask the router again.")
     codes = np.frombuffer(text.encode("latin-1", "replace"), dtype=np.uint8).astype(np.int64) - 63
     if len(codes) == 0 or codes.min() < 0 or codes.max() > 63 or codes[-1] >= 32:
         raise LogError(f"{where}: its shape is not an encoded polyline; ask the router again.")

@@ -47,8 +47,8 @@ def read(data: dict[str, Any], where: str) -> Way:
 def _geometries(data: dict[str, Any]) -> list[tuple[dict[str, Any], dict[str, Any]]]:
     kind = data.get("type")
     if kind == "FeatureCollection":
-        features = data.get("features")
-        return [pair for f in features if isinstance(f, dict) for pair in _geometries(f)] if isinstance(features, list) else []  # fmt: skip
+        features = _list(data.get("features"))
+        return [pair for f in features if isinstance(f, dict) and f.get("type") == "Feature" for pair in _geometries(f)]  # fmt: skip
     if kind == "Feature":
         geometry, properties = data.get("geometry"), data.get("properties")
         return [(geometry, properties if isinstance(properties, dict) else {})] if isinstance(geometry, dict) else []
@@ -66,8 +66,9 @@ def _lines(geometry: dict[str, Any]) -> list[Any]:
 
 def _points(coordinates: Any, where: str) -> Array:
     """[points, 3] lon, lat, elevation (NaN where there is none)."""
-    points = np.full((len(coordinates) if isinstance(coordinates, list) else 0, 3), np.nan)
-    for i, point in enumerate(coordinates if isinstance(coordinates, list) else []):
+    coordinates = _list(coordinates)
+    points = np.full((len(coordinates), 3), np.nan)
+    for i, point in enumerate(coordinates):
         if not isinstance(point, list) or len(point) < 2 or not all(isinstance(x, int | float) for x in point[:3]):
             raise LogError(f"{where}: point {i + 1} is {str(point)[:40]}; write [longitude, latitude, elevation].")
         points[i, : min(len(point), 3)] = point[:3]
@@ -87,16 +88,20 @@ def _speeds(properties: dict[str, Any], points: int) -> Array:
     return np.full(points, road_speed(properties.get("highway"), properties.get("maxspeed")))
 
 
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
 def _from_steps(segments: list[Any], points: int) -> Array:
     """OpenRouteService: a step's distance in m and duration in s hold between its two way points."""
     speed = np.full(points, np.nan)
-    steps = [s for segment in segments if isinstance(segment, dict) for s in segment.get("steps") or []]
+    steps = [s for segment in segments if isinstance(segment, dict) for s in _list(segment.get("steps"))]
     for step in steps:
         try:
             first, last = (int(i) for i in step["way_points"])
             metres, seconds = float(step["distance"]), float(step["duration"])
-        except (KeyError, TypeError, ValueError):
+        except (LookupError, TypeError, ValueError, OverflowError):
             continue
-        if metres > 0 and seconds > 0 and 0 <= first < last < points:
+        if 0 < metres < 1e9 and 1e-3 < seconds < 1e9 and 0 <= first < last < points:
             speed[first:last] = 3.6 * metres / seconds
     return speed

@@ -5,8 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from evband.errors import EvbandError, LogError, SettingsError
 from evband.files import json_value, read_bounded
+from evband.logs.border import foreseen
 from evband.routes import geojson, gpx, osrm, valhalla
 from evband.routes.profile import Route, from_log, from_profile, only_trip, profile_table
 from evband.routes.way import Way
@@ -87,12 +90,13 @@ def from_json(data: bytes, where: str) -> Way | None:
         raise LogError(f"{where}: this is not JSON ({problem}); check that the file is whole.") from None
     if not isinstance(answer, dict):
         raise LogError(f"{where}: this JSON is not an object; GeoJSON and routers' answers are.")
-    if "trip" in answer or "edges" in answer:
-        return valhalla.read(answer, where)
-    if "routes" in answer or "code" in answer:
-        return osrm.read(answer, where)
-    if "type" in answer:
-        return geojson.read(answer, where)
+    with foreseen(where, "a route"), np.errstate(over="ignore", invalid="ignore"):
+        if "trip" in answer or "edges" in answer:
+            return valhalla.read(answer, where)
+        if "routes" in answer or "code" in answer:
+            return osrm.read(answer, where)
+        if "type" in answer:
+            return geojson.read(answer, where)
     raise LogError(
         f"{where}: this JSON is not a route (it has {', '.join(list(answer)[:5]) or 'nothing'}); GeoJSON and the answers of "
         f"OSRM, Valhalla and OpenRouteService are known."

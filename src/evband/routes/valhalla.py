@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evband.errors import LogError
-from evband.routes.geo import decode_polyline, step_metres
+from evband.routes.geo import along, decode_polyline, scaled
 from evband.routes.speeds import OF_LIMIT, road_speed
 from evband.routes.way import Way, from_speeds
 
@@ -36,15 +36,13 @@ def read_route(data: dict[str, Any], where: str) -> Way:
         metres = 1000.0 * unit * metres
         length = 1000.0 * unit * float(trip["summary"]["length"])
         shapes = [decode_polyline(leg["shape"], 6, where) for leg in trip["legs"]]
-    except (KeyError, IndexError, TypeError, ValueError, AttributeError):
+        lat, lon = (np.concatenate(parts) for parts in zip(*shapes, strict=True))
+        height = _heights(trip["legs"], unit)
+    except (LookupError, TypeError, ValueError, AttributeError):
         raise LogError(f"{where}: this is not a whole answer of Valhalla's /route; ask again.") from None
-    if not length > 0 or not (np.isfinite(seconds) & (seconds >= 0)).all():
-        raise LogError(f"{where}: this answer of Valhalla leads nowhere; check the two points.")
-    metres = metres * (length / metres.sum())
-    lat, lon = (np.concatenate(parts) for parts in zip(*shapes, strict=True))
+    metres = scaled(metres, length, seconds, where)
     speed = OF_LIMIT * 3.6 * metres / np.where(seconds > 0, seconds, np.nan)
-    height, places = _heights(trip["legs"], unit), _places(lat, lon, length)
-    way = Way(where, metres, speed, elevation=height, places=places, notes=(NOTE,))
+    way = Way(where, metres, speed, elevation=height, places=along(lat, lon, length), notes=(NOTE,))
     return from_speeds(way, metres, speed)
 
 
@@ -57,15 +55,15 @@ def read_trace(data: dict[str, Any], where: str) -> Way:
         speed = np.array([_edge_speed(edge, unit) for edge in edges])
         height = np.array([float(edge.get("mean_elevation", np.nan)) for edge in edges])
         lat, lon = decode_polyline(data["shape"], 6, where)
-    except (KeyError, TypeError, ValueError, AttributeError):
+    except (LookupError, TypeError, ValueError, AttributeError):
         raise LogError(f"{where}: this is not a whole answer of Valhalla's /trace_attributes; ask again.") from None
     if not len(metres):
         raise LogError(f"{where}: this answer of Valhalla has no edges; check the shape it was asked about.")
+    metres = scaled(metres, float(metres.sum()), np.zeros(1), where)
     middles = (np.cumsum(metres) - metres / 2) / 1000.0
     known = np.isfinite(height) & (height < 30_000)  # 32768: no tile
     elevation = (middles[known], height[known]) if known.any() else None
-    places = _places(lat, lon, float(metres.sum()))
-    way = Way(where, metres, speed, elevation=elevation, places=places, notes=(NOTE,))
+    way = Way(where, metres, speed, elevation=elevation, places=along(lat, lon, metres.sum()), notes=(NOTE,))
     return from_speeds(way, metres, speed)
 
 
@@ -93,13 +91,10 @@ def _heights(legs: list[dict[str, Any]], unit: float) -> tuple[Array, Array] | N
     km, height, start = [], [], 0.0
     for leg in legs:
         values = np.array(leg["elevation"], dtype=float) * to_m
-        length = float(leg["summary"]["length"]) * unit
-        km.append(start + np.minimum(np.arange(len(values)) * float(leg["elevation_interval"]) * to_m / 1000.0, length))
+        length, step = float(leg["summary"]["length"]) * unit, float(leg["elevation_interval"]) * to_m / 1000.0
+        if values.ndim != 1 or not (0 < step < np.inf and 0 < length < np.inf):
+            raise ValueError("elevation that is not along the way")
+        km.append(start + np.minimum(np.arange(len(values)) * step, length))
         height.append(values)
         start += length
     return np.concatenate(km), np.concatenate(height)
-
-
-def _places(lat: Array, lon: Array, length_m: float) -> tuple[Array, Array, Array] | None:
-    km = np.concatenate([[0.0], np.cumsum(step_metres(lat, lon))]) / 1000.0
-    return (km * (length_m / 1000.0 / km[-1]), lat, lon) if km[-1] > 0 else None

@@ -39,7 +39,7 @@ def tidy_elevation(km: Array, elevation_m: Array) -> tuple[Array, Array, int]:
     count = np.bincount(near, minlength=points)
     mean = np.bincount(near, weights=height, minlength=points) / np.maximum(count, 1)
     filled = np.interp(even, even[count > 0], mean[count > 0])
-    smooth = gaussian_filter1d(filled, SIGMA_M / max(step, 1e-9), mode="nearest")
+    smooth = gaussian_filter1d(filled, min(SIGMA_M / max(step, 1e-9), points), mode="nearest")
     return even, np.asarray(smooth), spikes
 
 

@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from evband.errors import VehicleError
+from evband.files import read_toml
 from evband.vehicles.sheet import Sheet
 from evband.vehicles.variants import any_of
 
-LARGEST_BYTES = 5_000_000
+LARGEST_BYTES = 4 << 20
 
 
 @cache
@@ -30,16 +31,7 @@ def read_sheets(path: str | Path) -> tuple[Sheet, ...]:
 
     With `base = "name"` a sheet starts from that vehicle of the catalogue, and needs only what differs.
     """
-    path = Path(path)
-    try:
-        if path.stat().st_size > LARGEST_BYTES:
-            raise VehicleError(f"{path}: it is larger than {LARGEST_BYTES // 1_000_000} MB, too large for data sheets.")
-        data = tomllib.loads(path.read_text("utf-8"))
-    except OSError as problem:
-        raise VehicleError(f"{path}: the data sheet cannot be read ({problem.strerror}); check the path.") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as problem:
-        raise VehicleError(f"{path}: this is not TOML ({str(problem) or 'nested too deeply'}); correct it.") from None
-    return _sheets(data, str(path), catalogue())
+    return _sheets(read_toml(path, VehicleError, "data sheet", LARGEST_BYTES), str(path), catalogue())
 
 
 def find(name: str, own: Sequence[Sheet] = ()) -> Sheet:

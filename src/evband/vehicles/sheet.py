@@ -188,6 +188,9 @@ def _check_keys(data: Mapping[str, Any], where: str) -> None:
             raise VehicleError(f"{where}: {key} is {data[key]!r}; write it as a text.")
     if not isinstance(data.get("heat_pump"), bool | None):
         raise VehicleError(f"{where}: heat_pump is {data['heat_pump']!r}; write true or false.")
+    mass = data.get("coast_down_mass_kg", 1.0)
+    if isinstance(mass, bool) or not isinstance(mass, int | float) or not 0 < mass < 1e6:
+        raise VehicleError(f"{where}: coast_down_mass_kg is {mass!r}; write the mass of the test in kg.")
 
 
 def _number(name: str, given: Any, source: dict[str, Source], spread: dict[str, float], where: str) -> float:
@@ -196,13 +199,13 @@ def _number(name: str, given: Any, source: dict[str, Source], spread: dict[str, 
         given = [given.get("value"), given.get("source", "user"), given.get("spread")]
     value, kind, width = (*given, None)[:3] if isinstance(given, list | tuple) and len(given) > 1 else (given, "user", None)  # fmt: skip
     form = f'{where}: {name} is {given!r}; write {name} = 1.0, or [1.0, "maker"], or [1.0, "maker", 0.05].'
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 1e12:
         raise VehicleError(form)
     if kind not in get_args(Source):
         raise VehicleError(f"{where}: the source of {name} is {kind!r}; write one of {', '.join(get_args(Source))}.")
     source[name] = kind
     if width is not None:
-        if isinstance(width, bool) or not isinstance(width, int | float):
+        if isinstance(width, bool) or not isinstance(width, int | float) or not abs(width) < 1e12:
             raise VehicleError(form)
         spread[name] = float(width)
     return float(value)
@@ -215,7 +218,7 @@ def _coast_down(data: dict[str, Any], where: str) -> tuple[float, float, float] 
     if given is None and imperial is None:
         return None
     letters = given if imperial is None else imperial
-    if not isinstance(letters, list | tuple) or len(letters) != 3 or not all(isinstance(x, int | float) for x in letters):  # fmt: skip
+    if not isinstance(letters, list | tuple) or len(letters) != 3 or not all(isinstance(x, int | float) and abs(x) < 1e12 for x in letters):  # fmt: skip
         raise VehicleError(
             f"{where}: a coast-down is three numbers [A, B, C] of F = A + B v + C v^2; it is {letters!r}."
         )

@@ -97,11 +97,13 @@ class _Parser:
         if token.lower() == "signed":
             self._next("(")
             inner = self._level(0)
-            bits = 8.0
+            bits = "8"
             if self._peek() == ",":
                 self._next()
-                bits = self._level(0)(b"")
+                bits = self._next()
             self._next(")")
+            if not (bits.isdecimal() and 1 <= int(bits[:9]) <= 64):
+                raise self._error(f"signed has {bits[:20]} bits; 1 to 64 there are")
             return lambda data: _signed(inner(data), int(bits))
         first, sign = self._byte(token)
         return lambda data: _bytes(data, first, first, sign)

@@ -19,12 +19,12 @@ HV_SOC = "soc_pct"
 from __future__ import annotations
 
 import re
-import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from evband.errors import SettingsError
+from evband.files import read_toml
 from evband.live.reading import COLUMNS
 from evband.live.sources.formula import Formula, compiled
 
@@ -58,18 +58,17 @@ SAE = (
 
 def read_pids(path: Path) -> PidList:
     """The file, checked; its formulas are parsed, never executed."""
-    try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as problem:
-        raise SettingsError(f"{path}: the PIDs cannot be read ({problem}); check the path.") from None
-    except tomllib.TOMLDecodeError as problem:
-        raise SettingsError(f"{path}: this is not valid TOML ({problem}); correct that line.") from None
-    names = table.get("names", {})
+    table = read_toml(path, SettingsError, "list of PIDs")
+    names, pids, frames = table.get("names", {}), table.get("pid", []), table.get("can", [])
+    if not isinstance(names, dict) or not all(isinstance(each, list) for each in (pids, frames)):
+        raise SettingsError(f"{path}: write PIDs as [[pid]], frames as [[can]] and names as [names].")
+    if not all(isinstance(entry, dict) for entry in [*pids, *frames]):
+        raise SettingsError(f"{path}: each [[pid]] and [[can]] is a table; write command or id and formulas in it.")
     for name, channel in names.items():
         _channel(channel, f"{path}: [names] {name}")
     return PidList(
-        tuple(_pid(entry, f"{path}: pid {i + 1}") for i, entry in enumerate(table.get("pid", []))),
-        {_id(e, path): _formulas(e, f"{path}: can {e.get('id')}", ("id",)) for e in table.get("can", [])},
+        tuple(_pid(entry, f"{path}: pid {i + 1}") for i, entry in enumerate(pids)),
+        {_id(e, path): _formulas(e, f"{path}: can {e.get('id')}", ("id",)) for e in frames},
         dict(names),
     )
 
@@ -98,7 +97,7 @@ def _formulas(entry: dict[str, Any], where: str, others: tuple[str, ...]) -> dic
 
 
 def _channel(name: Any, where: str) -> None:
-    if name not in COLUMNS:
+    if not isinstance(name, str) or name not in COLUMNS:
         raise SettingsError(f"{where}: {name!r} is not a channel; the channels are {', '.join(COLUMNS)}.")
 
 
