@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from evband.adaptation.made_up import drive_of_mean, signals_of
@@ -81,6 +80,8 @@ def is_energy_table(path: str | Path) -> bool:
 
 def read_energy(path: str | Path, model: PowerModel, capacity_kwh: float | None = None) -> list[TripEnergy]:
     """The trips of one table, each checked."""
+    import polars as pl
+
     from evband.files import read_bounded
 
     data = read_bounded(path, MOST_BYTES, LogError, "table")

@@ -132,6 +132,8 @@ def road_rows(features: FeatureMap, r: NDArray[np.float32], weights: Array | Non
 
 def _with_path(features: FeatureMap, bands: Bands, trips: Trips, path: bool, job: Job | None = None) -> list[Drive]:
     """Drives of bands of these trips, in the order of the bands."""
+    if not path and CLIMB not in features.road_names:
+        return drives_of(bands, None, None)
     number = {trip_id: i for i, trip_id in enumerate(trips.ids)}
     linear, climb = [], []
     weights: dict[int, Array] = {}

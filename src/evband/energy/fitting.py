@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize, nnls
 
 from evband.energy.drives import Drive
 from evband.energy.errors import ErrorModel, phi
@@ -99,6 +98,8 @@ def _sums(values: Array, rows: int, at: NDArray[np.int64]) -> Array:
 
 def _shape(by_horizon: ByHorizon, trips: _Windows, seconds: Array, noise: float) -> ErrorModel:
     """Non-negative parts that fit the variance at all horizons and over whole trips, robustly."""
+    from scipy.optimize import nnls
+
     n = len(seconds)
     bias = float(np.median(trips.error))
     horizons = np.array(list(by_horizon))
@@ -137,6 +138,8 @@ def _level(shape: ErrorModel, trips: _Windows, seconds: Array) -> ErrorModel:
     Priors: logs of tau^2 (around half the robust variance of the trips' errors), of the factor and of k with deviations
     2, 0.5 and 1, the logit of the share with 1.5, the bias with half the errors' deviation.
     """
+    from scipy.optimize import minimize
+
     within = shape.slow * phi(seconds / shape.slow_s) + shape.fast / seconds
     deviation = 1.4826 * float(np.median(np.abs(trips.error - np.median(trips.error)))) + 1e-6
     start = np.array([2.0 * np.log(deviation) - 0.7, np.log(PRIOR_FACTOR), 0.0, np.log(PRIOR_SPREAD), shape.bias / deviation])  # fmt: skip

@@ -17,7 +17,6 @@ from typing import Any, Self
 import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import minimize
 
 from evband.errors import ArtifactError
 from evband.routes.profile import Route, from_profile
@@ -70,6 +69,8 @@ class Planned:
 
 def fit_planned(difference_kwh: Sequence[float], km: Sequence[float]) -> Planned | None:
     """The mode of a Student-t posterior with wide priors; None for fewer than `LEAST_TRIPS` trips."""
+    from scipy.optimize import minimize
+
     length = np.asarray(km, float)
     if len(length) < LEAST_TRIPS:
         return None

@@ -126,7 +126,9 @@ class Slope:
 
 
 def grades(elevation_m: np.ndarray, speed_ms: np.ndarray, start: np.ndarray, step_s: float) -> np.ndarray:
-    """Past grade at every row of a trip: `Slope` run along it, anew at each `start`."""
+    """Past grade at every row of a trip: `Slope` run along it, anew at each `start`. A level road needs no running."""
+    if len(elevation_m) and (elevation_m == elevation_m[0]).all():
+        return np.zeros(len(elevation_m))
     slope = Slope()
     out = np.empty(len(elevation_m))
     moved = speed_ms * step_s

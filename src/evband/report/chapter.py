@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.ndimage import maximum_filter1d, minimum_filter1d
 
 from evband.bands import Bands
 from evband.scores import Scores, measured
@@ -130,6 +129,8 @@ class Chapter:
         from that of all rows and by which its mean band width does, so that the picture flatters no model; power varies at least half as much as it does overall.
         The longest unbroken stretch where none is that long.
         """
+        from scipy.ndimage import maximum_filter1d, minimum_filter1d
+
         length = max(2, round(seconds / self.step_s))
         run = self._longest_run()
         if run.stop - run.start <= length:

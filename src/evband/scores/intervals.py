@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import binomtest, t
+from scipy.special import ndtri, stdtrit
 
 Array = NDArray[np.float64]
 BLOCKS = 10  # a single run is cut into blocks of a tenth of it
@@ -12,8 +12,10 @@ BLOCKS = 10  # a single run is cut into blocks of a tenth of it
 
 def binomial_interval(hits: int, n: int, confidence: float = 0.95) -> tuple[float, float]:
     """Wilson's interval for a proportion (Wilson 1927), as if rows were independent. For rows of a drive it is far too narrow."""
-    found = binomtest(hits, n).proportion_ci(confidence, method="wilson")
-    return float(found.low), float(found.high)
+    z, p = float(ndtri(0.5 + confidence / 2)), hits / n
+    centre, half = p + z**2 / (2 * n), z * np.sqrt(p * (1 - p) / n + z**2 / (4 * n**2))
+    low, high = float(centre - half) / (1 + z**2 / n), float(centre + half) / (1 + z**2 / n)
+    return (0.0 if hits == 0 else low), (1.0 if hits == n else high)
 
 
 def mean_interval(values: Array, trip: NDArray, confidence: float = 0.95) -> tuple[float, float]:
@@ -30,7 +32,7 @@ def mean_interval(values: Array, trip: NDArray, confidence: float = 0.95) -> tup
         error, degrees = _over_blocks(values)
     else:
         return float("nan"), float("nan")
-    half = float(t.ppf(0.5 + confidence / 2, degrees)) * error
+    half = float(stdtrit(degrees, 0.5 + confidence / 2)) * error
     return mean - half, mean + half
 
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.ndimage import gaussian_filter1d
 
 from evband.simulation.vehicles import import_fastsim
 
@@ -65,6 +64,8 @@ def smooth_noise(count: int, memory: float, rng: np.random.Generator) -> Array:
 
     Drawn at a tenth of its memory and interpolated, so that a memory of minutes costs no more than one of seconds.
     """
+    from scipy.ndimage import gaussian_filter1d
+
     stride = max(1, int(memory / 10))
     sigma = memory / stride
     pad = int(4 * sigma) + 1
@@ -79,6 +80,8 @@ def follow(reference: Reference, step_s: float, count: int, wander_kmh: float, r
     A driver sees corners coming (Gaussian smoothing, 0.7-1.1 s), answers 0.2-0.5 s late, and lets the speed wander by
     `wander_kmh` (standard deviation, memory about 4 s) once the car rolls.
     """
+    from scipy.ndimage import gaussian_filter1d
+
     time_s = np.arange(count) * step_s
     late, rounding = rng.uniform(0.2, 0.5), rng.uniform(0.7, 1.1)
     asked = np.interp(time_s - late, *reference)

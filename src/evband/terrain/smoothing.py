@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.ndimage import binary_dilation, gaussian_filter1d, median_filter
 
 Array = NDArray[np.float64]
 
@@ -24,6 +23,8 @@ NEIGHBOURS = (7, 101)  # at least and at most so many
 
 def tidy_elevation(km: Array, elevation_m: Array) -> tuple[Array, Array, int]:
     """(km, elevation_m, spikes): known points only, spikes replaced by their neighbours' median, fine ones smoothed."""
+    from scipy.ndimage import gaussian_filter1d
+
     known = np.isfinite(km) & np.isfinite(elevation_m)
     km, height = km[known], elevation_m[known]
     if len(km) < 3:
@@ -45,6 +46,8 @@ def tidy_elevation(km: Array, elevation_m: Array) -> tuple[Array, Array, int]:
 
 def _without_spikes(metres: Array, height: Array) -> tuple[Array, int]:
     """Points that stand out from the median of their neighbours by more than any road climbs between them."""
+    from scipy.ndimage import binary_dilation, median_filter
+
     step = max(float(np.median(np.diff(metres))), 1e-3)
     near = min(2 * (int(np.clip(SPAN_M / step, *NEIGHBOURS)) // 2) + 1, len(height))
     median = median_filter(height, size=near, mode="nearest")
