@@ -9,8 +9,8 @@ import pytest
 
 import evband
 from evband.adaptation import Base
-from evband.errors import ArtifactError, LogError
-from evband.fleet import fit_fleet, fleet_prior, run_fleet
+from evband.errors import ArtifactError, LogError, SettingsError
+from evband.fleet import fit_fleet, fleet_prior, learn_prior, run_fleet
 from evband.fleet.lake import find_cars
 from tests.adaptation.test_start_and_adapt import KG, trip
 
@@ -170,3 +170,36 @@ def test_cars_are_told_apart_by_folders_columns_and_files(tmp_path) -> None:
     assert "/" not in cars["../d"].file_name
     with pytest.raises(LogError, match="check the path"):
         find_cars([str(tmp_path / "nowhere")], "vehicle_id")
+
+
+def test_raw_logs_of_cars_in_folders_of_their_own_make_a_prior(tmp_path, capsys) -> None:
+    from evband.cli import app
+
+    sheets = []
+    for n in range(4):  # two kinds of body, all of which draw 3 kW more than the base expects
+        heavy, name = 1.0 + 0.3 * (n % 2), f"car {n}"
+        (tmp_path / "lake" / name).mkdir(parents=True)
+        for k in range(2):
+            table = rows(10 * n + k, heavy * KG).with_columns(power_kw=pl.col("power_kw") + 3.0)
+            table.write_csv(tmp_path / "lake" / name / f"{k}.csv")
+        number = f"kerb_kg = {heavy * KG - 100}\nload_kg = 100\ncda_m2 = 0.62\ncrr = 0.009\nbody = 'suv'"
+        sheets.append(f"[[vehicle]]\nname = '{name}'\n{number}\n")
+    (tmp_path / "sheets.toml").write_text("\n".join(sheets))
+    output = tmp_path / "fleet.evband"
+    app(["prior", str(tmp_path / "lake"), "--sheets", str(tmp_path / "sheets.toml"), "-o", str(output)],
+        standalone_mode=False)  # fmt: skip
+    assert "learned from 4 cars" in capsys.readouterr().out
+    drive = trip(600, seconds=240)
+    test = evband.Trips([evband.trips.Trip("x", drive.table.with_columns(power_kw=pl.col("power_kw") + 3.0))])
+    shipped, own = (
+        evband.evaluate(evband.start(base=base, **NUMBERS).predict(test)) for base in (None, output)
+    )  # fmt: skip
+    assert own["crps_kw"] < 0.9 * shipped["crps_kw"]
+    assert own["width_kw"] < shipped["width_kw"]
+    assert own["coverage"] > 0.8
+
+
+def test_cars_without_a_sheet_make_no_prior(tmp_path) -> None:
+    rows(1).write_csv(tmp_path / "a.csv")
+    with pytest.raises(SettingsError, match="no data sheet; name it in --sheets"):
+        learn_prior([tmp_path], tmp_path / "fleet.evband")

@@ -27,10 +27,11 @@ from evband.cli.energy import energy
 from evband.cli.evaluate import evaluate
 from evband.cli.export import export
 from evband.cli.fit import fit
-from evband.cli.fleet import fleet, prior
+from evband.cli.fleet import fleet
 from evband.cli.info import info
 from evband.cli.inspect import inspect
 from evband.cli.predict import predict
+from evband.cli.prior import prior
 from evband.cli.range import range
 from evband.cli.route import route
 from evband.cli.serve import serve

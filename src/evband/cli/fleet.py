@@ -1,4 +1,4 @@
-"""`evband fleet`: many cars at once, each with a small part of its own; `evband prior`: what they teach."""
+"""`evband fleet`: many cars at once, each with a small part of its own."""
 
 from __future__ import annotations
 
@@ -105,17 +105,3 @@ def _run(kind: str, logs: list[str], output: Path, **options: object) -> None:
     for row in bad.head(10).to_dicts():
         print(f"evband: warning: {row['vehicle_id']}: {row['warning']}", file=sys.stderr)
     print(f"{output / TABLES[kind]}.parquet: {table['vehicle_id'].n_unique()} cars, {len(bad)} with a warning")
-
-
-def prior(
-    folders: Annotated[list[Path], typer.Argument(metavar="DIR...", help="Folders that evband fleet fit wrote.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="Base to write, fleet.evband.")],
-) -> None:
-    """Mean and spread between the cars of fleets, as a base for new cars: evband start --base fleet.evband.
-
-    Example: evband prior fleet/ -o fleet.evband
-    """
-    from evband.fleet.prior import fleet_prior
-
-    cars, bad = fleet_prior(folders, output)
-    print(f"{output}: learned from {cars} cars" + (f"; {bad} parts could not be read" if bad else ""))

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import polars as pl
 
 from evband.adaptation.base import Base
-from evband.errors import SettingsError
+from evband.errors import ArtifactError, SettingsError
 from evband.fleet.cars import NUMBERS, Plan, work
 from evband.fleet.engine import run
 from evband.fleet.lake import Car, find_cars
@@ -36,6 +37,7 @@ def run_fleet(
     folder: str | Path,
     *,
     by: str = "vehicle_id",
+    own: str = "file",
     base: str | Path | None = None,
     sheets: str | Path | None = None,
     mass_kg: float | None = None,
@@ -47,7 +49,7 @@ def run_fleet(
 ) -> pl.DataFrame:
     """Do one of `TABLES` with every car of these logs; the table that is written, too."""
     place = Path(folder)
-    cars = find_cars(logs, by)
+    cars = find_cars(logs, by, own)
     (place / "cars").mkdir(parents=True, exist_ok=True)
     if kind == "predict":
         (place / "predict").mkdir(exist_ok=True)
@@ -70,6 +72,25 @@ def run_fleet(
             fleet_prior([place], place / "prior.evband", plan.base)
         write_fleet_report(place / "report.html", table)
     return table
+
+
+def learn_prior(places: Sequence[str | Path], output: Path, **options: Any) -> tuple[int, pl.DataFrame]:
+    """Write the base that cars teach: those of folders that `fit_fleet` wrote, and those of raw logs, where a car has a
+    `vehicle_id` or a folder of its own. (cars learned from, table of the raw ones); options are those of `run_fleet`."""
+    fleets = [place for place in places if next((Path(place) / "cars").glob("*.evband"), None)]
+    logs = [str(place) for place in places if place not in fleets]
+    table = pl.DataFrame(schema={"vehicle_id": pl.String, "warning": pl.String})
+    with TemporaryDirectory() as folder:
+        if logs:
+            table = run_fleet("fit", logs, folder, own="folder", **options)
+        try:
+            cars, bad = fleet_prior([*fleets, *([folder] if logs else [])], output)
+        except SettingsError as problem:
+            why = table.filter(table["warning"] != "").head(1).to_dicts()
+            raise SettingsError(f"{why[0]['vehicle_id']}: {why[0]['warning']}" if why else str(problem)) from None
+    if bad:
+        raise ArtifactError(f"{bad} of the cars rest on another base, or are damaged; make their fleet again.")
+    return cars, table
 
 
 def _base(place: Path, kind: str, given: str | Path | None) -> Base:

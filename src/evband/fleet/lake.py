@@ -1,4 +1,4 @@
-"""Which cars there are in a folder of logs, and how to read one: hive-style folders, a column, or a file per car."""
+"""Which cars there are in a folder of logs, and how to read one: hive-style folders, a column, or a file or folder per car."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ import polars as pl
 from evband.errors import EvbandError, LogError
 from evband.trips import Trips
 
-KINDS = (".parquet", ".csv")
+KINDS = (".parquet", ".csv", ".gz", ".txt", ".xlsx", ".mf4", ".dat")
+TABLES = KINDS[:2]  # may hold several cars
 MOST_CARS = 1_000_000
 
 
@@ -44,8 +45,9 @@ class Car:
         return hashlib.sha256(repr((self.column, facts)).encode()).hexdigest()[:16]
 
 
-def find_cars(logs: Iterable[str], by: str) -> list[Car]:
-    """All cars of these files, folders or globs, in the order of their ids."""
+def find_cars(logs: Iterable[str], by: str, own: str = "file") -> list[Car]:
+    """All cars of these files, folders or globs, in the order of their ids; a table that names none is that of a car with
+    a file or a folder of its `own`."""
     owned: dict[str, list[str]] = {}
     shared: dict[str, list[str]] = {}
     for path in _files(logs):
@@ -55,7 +57,8 @@ def find_cars(logs: Iterable[str], by: str) -> list[Car]:
             continue
         ids = _ids(path, by)
         if ids is None:
-            owned.setdefault(path.stem, []).append(str(path))
+            name = path.stem if own == "file" else path.absolute().parent.name
+            owned.setdefault(name, []).append(str(path))
         for name in ids or ():
             shared.setdefault(name, []).append(str(path))
     cars = [Car(name, tuple(files)) for name, files in owned.items() if name not in shared]
@@ -74,7 +77,7 @@ def _files(logs: Iterable[str]) -> list[Path]:
         else:
             files = [path] if path.exists() else [Path(f) for f in sorted(glob.glob(name, recursive=True))]
         if not files:
-            raise LogError(f"{name}: no .parquet or .csv file is there; check the path.")
+            raise LogError(f"{name}: no log is there; check the path.")
         found += files
     return found
 
@@ -85,6 +88,8 @@ def _scan(path: str | Path) -> pl.LazyFrame:
 
 def _ids(path: Path, by: str) -> list[str] | None:
     """Vehicles that a table names; None where it names none, or cannot be read as one (the car's own turn tells why)."""
+    if path.suffix.lower() not in TABLES:
+        return None
     try:
         frame = _scan(path)
         if by not in frame.collect_schema().names():

@@ -8,9 +8,10 @@ counts less: with d_c its mean squared distance in units of the base's spread, a
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,17 +22,22 @@ from evband.errors import ArtifactError, EvbandError, SettingsError
 from evband.features.wheel import INPUTS, ROADS
 from evband.files import read_bounded
 
+if TYPE_CHECKING:
+    from evband.model import PowerModel
+
 CARS_OF_MEAN, CARS_OF_SPREAD = 1.0, 20.0
 FAR = 2.0
 FEWEST = 3
 
 Array = NDArray[np.float64]
+Facts = tuple[NDArray[np.float32], float, float]  # weights [members, Q], mean and deviation of the log scale's offset
 
 
 def fleet_prior(folders: Iterable[str | Path], output: Path, base: Base | None = None) -> tuple[int, int]:
     """Write the base of a fleet's cars; (cars, parts that could not be read)."""
     files = sorted(file for folder in folders for file in (Path(folder) / "cars").glob("*.evband"))
-    weights, levels, spreads, bad = [], [], [], 0
+    cars: list[Facts] = []
+    bad = 0
     ground = base
     for file in files:
         try:
@@ -40,19 +46,27 @@ def fleet_prior(folders: Iterable[str | Path], output: Path, base: Base | None =
             model = read_part(file, data, ground)
             if model.adaptation_.base != ground.digest:
                 raise ArtifactError("it rests on another base.")
-            views = model.architecture_.unpack(model.theta_)
+            cars.append(facts_of(model))
         except (EvbandError, OSError, LookupError, TypeError, ValueError):
             bad += 1
-            continue
-        weights.append(np.concatenate([views["road_w"], views["head_w"][:, 0]], 1).astype(np.float32))
-        levels.append(model.adaptation_.scale[0])
-        spreads.append(model.adaptation_.scale[1])
-    if len(weights) < FEWEST or ground is None:
+    if len(cars) < FEWEST or ground is None:
         raise SettingsError(
-            f"{len(weights)} cars are too few to learn how cars differ, {FEWEST} are needed; fit more cars of the fleet."
+            f"{len(cars)} cars are too few to learn how cars differ, {FEWEST} are needed; fit more cars of the fleet."
         )
-    _between(ground, np.stack(weights), np.array(levels), np.array(spreads)).save(output)
-    return len(weights), bad
+    between(ground, cars).save(output)
+    return len(cars), bad
+
+
+def facts_of(model: PowerModel) -> Facts:
+    """What a car, started and adapted, teaches."""
+    views = model.architecture_.unpack(model.theta_)
+    return np.concatenate([views["road_w"], views["head_w"][:, 0]], 1).astype(np.float32), *model.adaptation_.scale
+
+
+def between(ground: Base, cars: Sequence[Facts]) -> Base:
+    """The base with the mean and spread of these cars, all started on `ground`."""
+    weights, levels, spreads = zip(*cars, strict=True)
+    return _between(ground, np.stack(weights), np.array(levels), np.array(spreads))
 
 
 def _between(ground: Base, weights: NDArray[np.float32], levels: Array, spreads: Array) -> Base:
