@@ -99,8 +99,8 @@ def test_a_level_outside_0_and_1_is_refused(fitted, level):
 
 
 def test_out_of_bag_trips_are_predicted_by_members_that_never_saw_them(fitted):
-    _, job = prepare(TRIPS, fitted.settings_)
-    bands = fitted.out_of_bag(TRIPS, job)
+    prepared = prepare(TRIPS, fitted.settings_)
+    job, bands = prepared.job, fitted.out_of_bag(prepared)
     assert sorted(np.unique(bands.trip_id)) == sorted(TRIPS.ids)
     for t, trip in enumerate(TRIPS):
         own = fitted.predict(Trips([trip]))

@@ -178,8 +178,9 @@ def model_of(task: Task, fold: int, train: Trips) -> tuple[evband.PowerModel, bo
     if path.exists():
         model = evband.load(path)
         assert not {t.fingerprint for t in train}.isdisjoint(model.fingerprints_), f"{path} is of other trips"
-        job = prepare(train, model.settings_)[1]
-        model.energy_ = energy_part(model, train, model.out_of_bag(train, job), job)  # by this version's rules
+        made = prepare(train, model.settings_)
+        bands = model.out_of_bag(made)
+        model.energy_ = energy_part(model, train, made.rows, bands, made.job)  # by this version's rules
         return model, True
     return evband.PowerModel(features=task.features, hz=task.hz, members=5, epochs=12).fit(train), False
 

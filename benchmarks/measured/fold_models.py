@@ -69,8 +69,12 @@ def _save_model(data: Path, name: str, number: int, result: dict[str, Any], thet
     train, test = split(TASKS[name], data, number)
     settings = Settings(**result["settings"])
     model = PowerModel()
-    model.feature_map_, job = prepare_job(train, settings)
-    model.finish(train, settings, job, theta.cpu().numpy(), {"tuning": result["tried"], "seconds": result["seconds"]})
+    model.finish(
+        prepare_job(train, settings),
+        settings,
+        theta.cpu().numpy(),
+        {"tuning": result["tried"], "seconds": result["seconds"]},
+    )
     model.save(MODELS / f"{name}_{number}.evband")
     ids = trips_of(TASKS[name], data).ids
     there = {ids[int(row["trip_id"])]: row["crps"] for row in result["rows"] if row["model"] == "t-anchor"}

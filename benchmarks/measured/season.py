@@ -148,7 +148,7 @@ def main() -> None:
             "least squares, no ambient": LeastSquares(features=no_ambient, ours=False).fit(summer).predict(winter),
         }
     )
-    own = model.out_of_bag(summer, prepare(summer, model.settings_)[1])
+    own = model.out_of_bag(prepare(summer, model.settings_))
     assert own is not None
     row, _ = scores(own, (own.mean, *own.interval(LEVEL)))
     nothing = dict.fromkeys(("interval_score_less", "less_low", "less_high"), "")

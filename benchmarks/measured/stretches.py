@@ -51,7 +51,7 @@ def main() -> None:
         for fold in range(5):
             model = evband.load(given.models / f"{task.name}_{fold}.evband")
             train, test = split(task, given.data, fold)
-            left_out = model.out_of_bag(train, prepare(train, model.settings_)[1])
+            left_out = model.out_of_bag(prepare(train, model.settings_))
             assert left_out is not None
             bands = model.predict(test)
             bands = bands.stretched(1 / np.asarray(bands.stretch))

@@ -33,7 +33,7 @@ def main() -> None:
     torch.set_num_threads(len(os.sched_getaffinity(0)))
     settings = resolve("paper", hz=10.0, features="S1")
     trips = evband.read_trips(simulated_log("sedan_1", hz=10, trips=1)).on_grid(10.0)
-    job = prepare(trips, settings)[1]
+    job = prepare(trips, settings).job
     trainer = Trainer(job.architecture(settings), job.data, members_of(job, settings), settings, "cpu")
     batch = trainer.set_batch(trainer.epoch_batches(0)[:, 0], 0)
     shape = training_step.Shape(settings.members, 4, 32, trainer.batch, trainer.window, job.data.x.shape[1])

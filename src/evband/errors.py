@@ -6,7 +6,9 @@ message is one printable line of at most `LONGEST` characters, whoever raises it
 
 from __future__ import annotations
 
+from contextlib import suppress
 from importlib import import_module
+from importlib.util import find_spec
 
 LONGEST = 400
 _END = 140  # characters kept of the end, where the message says what to do
@@ -78,6 +80,13 @@ EXTRAS = {  # package -> the extra that installs it
     "ray": "fleet",
     **dict.fromkeys(("starlette", "uvicorn", "websockets", "orjson", "serial"), "live"),
 }
+
+
+def installed(package: str) -> bool:
+    """Whether it can be imported; it is not imported for this."""
+    with suppress(ImportError):
+        return find_spec(package) is not None
+    return False
 
 
 def require(package: str, task: str) -> None:

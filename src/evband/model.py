@@ -12,20 +12,19 @@ from numpy.typing import NDArray
 
 from evband import settings as presets
 from evband.calibration.value import LEVEL, Calibration
-from evband.errors import SettingsError, TripsError, require
+from evband.errors import SettingsError, TripsError, installed, require
 from evband.estimator import Estimator
 from evband.network.streams import DROPOUT, stream
 from evband.settings import Arguments, Settings
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from evband.bands import Bands
     from evband.energy import Energies, ErrorModel, Range
+    from evband.features import Rows
+    from evband.preparing import Prepared
     from evband.streaming import Stream
     from evband.training.checkpoint import Checkpoint
     from evband.training.loop import Progress
-    from evband.training.plan import Job
     from evband.trips import Trips
 
 
@@ -86,32 +85,30 @@ class PowerModel(Estimator):
         if isinstance(trips, Trips) and not isinstance(self.prior, PowerModel):
             trips.check_fine_enough()
         trips = self._on_grid(trips, settings)
-        features = prior_features(trips, settings, self._prior(), self.features is not None)
+        prior = self.prior if isinstance(self.prior, PowerModel) else None
+        features = prior_features(trips, settings, prior, self.features is not None)
         if self.tune and features is not None:
             raise SettingsError(
                 "settings cannot be tuned and taken from a prior model at once; leave out one of the two."
             )
-        self.feature_map_, job = prepare(trips, settings, features)
+        prepared = prepare(trips, settings, features)
         tuning = []
         if self.tune:
             from evband.training.tuning import tune
 
-            choice = tune(job, settings, device, say, progress)
+            choice = tune(prepared.job, settings, device, say, progress)
             settings, tuning = choice.settings, choice.tried
-        mean = self._prior_mean()
-        theta, summary = jobs.train(job, settings, device, mean, progress, checkpoint)
-        return self.finish(trips, settings, job, theta.cpu().numpy(), summary | {"tuning": tuning})
+        mean = None if prior is None else prior._weights(np.arange(len(prior.theta_)))
+        theta, summary = jobs.train(prepared.job, settings, device, mean, progress, checkpoint)
+        return self.finish(prepared, settings, theta.cpu().numpy(), summary | {"tuning": tuning})
 
     def finish(
-        self, trips: Trips, settings: Settings, job: Job, theta: NDArray[np.float32], summary: dict[str, Any]
+        self, prepared: Prepared, settings: Settings, theta: NDArray[np.float32], summary: dict[str, Any]
     ) -> Self:
         """Take trained weights (from here or from another machine), calibrate them, and be a fitted model."""
-        self.settings_, self.theta_ = settings, theta
-        self.summary_ = summary | {
-            "trips": len(trips),
-            "rows": sum(map(len, trips)),
-            "hours": sum(map(len, trips)) / settings.hz / 3600,
-        }
+        self.settings_, self.theta_, self.feature_map_ = settings, theta, prepared.features
+        trips, rows = prepared.trips, len(prepared.rows)
+        self.summary_ = summary | {"trips": len(trips), "rows": rows, "hours": rows / settings.hz / 3600}
         inherited: list[str] = self.prior.fingerprints_ if isinstance(self.prior, PowerModel) else []
         self.fingerprints_: list[str] = sorted({*trips.traces, *inherited})
         self.calibration_ = Calibration()
@@ -119,7 +116,7 @@ class PowerModel(Estimator):
         if settings.calibrate:
             from evband.energy import find_contradictions
 
-            self._calibrate(trips, job)
+            self._calibrate(prepared)
             find_contradictions(self, self._car())
         return self
 
@@ -129,13 +126,13 @@ class PowerModel(Estimator):
 
         return {term.name: term.mean for term in effective_terms(self)}
 
-    def _calibrate(self, trips: Trips, job: Job) -> None:
+    def _calibrate(self, prepared: Prepared) -> None:
         """Stretch the mixture so that it holds on trips that its members never saw."""
         from evband.calibration import calibration_trips, fit_calibration, minimum_trips
         from evband.energy import energy_part
 
-        bands = self.out_of_bag(trips, job)
-        self.energy_ = energy_part(self, trips, bands, job)
+        bands = self.out_of_bag(prepared)
+        self.energy_ = energy_part(self, prepared.trips, prepared.rows, bands, prepared.job)
         found = 0 if bands is None else calibration_trips(bands)
         if bands is None or found < minimum_trips(LEVEL):
             self.calibration_ = Calibration(
@@ -158,19 +155,20 @@ class PowerModel(Estimator):
         """The bands without a standstill where no input tells of one, as then a stream cannot know."""
         return bands if self.feature_map_.standstill else replace(bands, speed_kmh=None)
 
-    def out_of_bag(self, trips: Trips, job: Job) -> Bands | None:
+    def out_of_bag(self, prepared: Prepared) -> Bands | None:
         """Uncalibrated bands of the training trips, each by the members that left it out; None where no member did."""
         from evband.bands import Bands
         from evband.training import plan as jobs
         from evband.trips import Trips
 
+        job, parts = prepared.job, []
         left_out = jobs.left_out(job, self.settings_)
-        parts = []
         for fold in range(job.folds):
             held = np.flatnonzero(job.fold == fold)
             never_saw = [n for n, out in enumerate(left_out) if out == fold]
             if never_saw and len(held):
-                parts.append(self._bands(Trips(trips[int(t)] for t in held), self._networks(never_saw)))
+                trips = Trips(prepared.trips[int(t)] for t in held)
+                parts.append(self.bands_of(trips, prepared.rows.of(held), self._networks(never_saw), calibrated=False))
         return Bands.concat(parts) if parts else None
 
     def recalibrate(self, trips: Any) -> Self:
@@ -179,12 +177,13 @@ class PowerModel(Estimator):
         from evband.energy import energy_part, find_contradictions
 
         trips = self._on_grid(trips, self.settings_)
-        bands = self._bands(trips, self._networks())
+        rows = self.feature_map_.transform_all(trips)
+        bands = self.bands_of(trips, rows, calibrated=False)
         found, _ = fit_calibration(self._told(bands))
         if found.how == "none":
             raise TripsError(found.why.removeprefix("not calibrated: "))
         self.calibration_ = found
-        self.energy_ = energy_part(self, trips, bands)
+        self.energy_ = energy_part(self, trips, rows, bands)
         find_contradictions(self, self._car())
         self.fingerprints_ = sorted({*self.fingerprints_, *trips.traces})
         return self
@@ -209,22 +208,12 @@ class PowerModel(Estimator):
             del chosen["prior"]
         return presets.resolve(self.preset, **chosen)
 
-    def _prior(self) -> PowerModel | None:
-        """The trained model to start from, if any."""
-        return self.prior if isinstance(self.prior, PowerModel) else None
-
-    def _prior_mean(self) -> Tensor | None:
-        """The weights of a trained prior."""
-        from torch import from_numpy
-
-        return None if (prior := self._prior()) is None else from_numpy(prior.theta_)
-
     # Predicting -----------------------------------------------------------------------------------------------------
 
     def predict(self, trips: Any) -> Bands:
         """The predictive distribution of every grid row of these trips."""
         trips = self._on_grid(trips, self.settings_)
-        return self._bands(trips, self._networks(), calibrated=True)
+        return self.bands_of(trips, self.feature_map_.transform_all(trips))
 
     def _networks(self, numbers: Sequence[int] | None = None) -> NDArray[np.int64]:
         """Which trained networks speak: all members, or with dropout the first, once for each pass."""
@@ -236,13 +225,17 @@ class PowerModel(Estimator):
             return np.zeros(self.settings_.members, np.int64)
         return np.arange(len(self.theta_))
 
-    def _bands(self, trips: Trips, networks: NDArray[np.int64], calibrated: bool = False) -> Bands:
+    def bands_of(
+        self, trips: Trips, rows: Rows, networks: NDArray[np.int64] | None = None, calibrated: bool = True
+    ) -> Bands:
+        """Bands of gridded trips and their rows, by all that speak or by these networks."""
         from evband.bands.from_network import distribution, of_rows
         from evband.network.predict import predict
 
-        rows, features, rate = self.feature_map_.transform_all(trips), self.feature_map_, self.settings_.dropout_rate
+        features, rate = self.feature_map_, self.settings_.dropout_rate
+        networks = self._networks() if networks is None else networks
         generators = [stream(self.settings_.seed, p, DROPOUT, 0) for p in range(len(networks))] if rate else None
-        said = predict(self.architecture_, self.theta_[networks], rows.x, rows.r, rows.start, rate, generators)
+        said = predict(self.architecture_, self._weights(networks), rows.x, rows.r, rows.start, rate, generators)
         members = distribution(said, self.architecture_.levels, features.y_mean, features.y_std)
         bands = of_rows(rows, members, trips, features)
         if not calibrated or self.calibration_.none:
@@ -250,6 +243,16 @@ class PowerModel(Estimator):
         return bands.stretched(
             np.where(features.standing(rows.x), self.calibration_.standing, self.calibration_.moving)
         )
+
+    def _weights(self, networks: NDArray[np.int64]) -> Any:
+        """[networks, parameters]: tensors where torch is installed, so that bands come from what training computes,
+        to the last bit; arrays elsewhere, whose bands differ by float32's rounding (1e-5 kW and less)."""
+        theta = self.theta_[networks]
+        if not installed("torch"):
+            return theta
+        from torch import from_numpy
+
+        return from_numpy(theta)
 
     @property
     def architecture_(self) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +16,16 @@ if TYPE_CHECKING:
     from evband.settings import Settings
     from evband.training.plan import Job
     from evband.trips import Trips
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Gridded training trips with their rows, made once: training, out-of-bag bands and energy all read these."""
+
+    trips: Trips
+    features: FeatureMap
+    rows: Rows  # as logged: without the thinned copies that training adds
+    job: Job
 
 
 def prior_features(trips: Trips, settings: Settings, prior: PowerModel | None, chosen: bool) -> FeatureMap | None:
@@ -39,7 +50,7 @@ def _describe(arch: Any, features: FeatureMap) -> str:
     )
 
 
-def prepare(trips: Trips, settings: Settings, features: FeatureMap | None = None) -> tuple[FeatureMap, Job]:
+def prepare(trips: Trips, settings: Settings, features: FeatureMap | None = None) -> Prepared:
     """Features (learned here, unless given) and arrays of gridded training trips."""
     from evband.training.loop import Data
     from evband.training.plan import Job, assign_folds, repeats
@@ -48,7 +59,7 @@ def prepare(trips: Trips, settings: Settings, features: FeatureMap | None = None
         trips, settings.features, settings.hinges, settings.scaling, settings.edges, settings.products, settings.fade,
         ages=bool(settings.bridge_s),
     )  # fmt: skip
-    rows = features.transform_all(trips)
+    rows = logged = features.transform_all(trips)
     if not np.isfinite(rows.y).any():
         raise TripsError("none of these trips has measured power; a model can only be fitted to logs with power_kw.")
     lengths, trip_of, thin = rows.lengths, rows.trip, None
@@ -63,4 +74,4 @@ def prepare(trips: Trips, settings: Settings, features: FeatureMap | None = None
         rows = Rows.join([rows, copies])
     data = Data(rows.x, rows.r, (rows.y - features.y_mean) / features.y_std, rows.start, trip_of, thin)
     speeds = [trip.table["speed_kmh"].to_numpy() for trip in trips]
-    return features, Job(data, assign_folds(lengths, repeats(speeds)))
+    return Prepared(trips, features, logged, Job(data, assign_folds(lengths, repeats(speeds))))

@@ -76,7 +76,7 @@ def test_its_bands_are_those_of_an_install_with_torch(folder, name):
     model = load(folder / f"{name}.evband")
     log = pl.read_csv(folder / "drive_1.csv").with_columns(segment=pl.lit(0, pl.Int32), trip_id=pl.lit("drive 1"))
     here = model.predict(log)
-    np.testing.assert_allclose(base["mean_kw"].to_numpy(), here.mean, rtol=1e-9)
+    np.testing.assert_allclose(base["mean_kw"].to_numpy(), here.mean, rtol=1e-5, atol=1e-5)
     if name == "dropout":
         return
     rng = np.random.default_rng(0)

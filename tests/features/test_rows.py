@@ -20,6 +20,10 @@ def test_joined_rows_are_each_trips_own():
         np.testing.assert_array_equal(rows.y[own], part.y)
         assert set(rows.trip_id[own]) == {TRIPS[t].trip_id}
     assert Rows.join(parts[:1]) is parts[0]
+    some = rows.of([2, 0])
+    assert some.lengths.tolist() == [60, 60]
+    assert some.trip_id[[0, -1]].tolist() == [TRIPS[2].trip_id, TRIPS[0].trip_id]
+    np.testing.assert_array_equal(some.x, np.concatenate([parts[2].x, parts[0].x]))
     assert rows.warmup(1.0).sum() == 3 * 30
     assert rows.warmup(0.5).sum() == 3 * 15
 

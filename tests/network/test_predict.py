@@ -27,10 +27,11 @@ def network(head="t"):
     return arch, draw(make_prior(arch), [0, 1, 2], 0, START)
 
 
-def test_a_whole_trip_equals_its_ticks(rows):
+@pytest.mark.parametrize("weights", [torch.Tensor.numpy, torch.Tensor.detach], ids=["without torch", "torch"])
+def test_a_whole_trip_equals_its_ticks(rows, weights):
     arch, theta = network()
     x, r, start = rows
-    whole = predict(arch, theta, x, r, start)
+    whole = predict(arch, weights(theta), x, r, start)
     state = None
     for t in range(len(x)):
         state = None if start[t] else state
@@ -66,6 +67,17 @@ def test_trips_do_not_touch_each_other(rows):
         here = slice(begin, begin + length)
         alone = predict(arch, theta, x[here], r[here], start[here])
         np.testing.assert_allclose(together.mu[:, here], alone.mu, atol=1e-5)
+
+
+@pytest.mark.parametrize("head", ["t", "gaussian", "quantile"])
+def test_without_torch_it_is_the_same_but_for_rounding(rows, head):
+    arch, theta = network(head)
+    with_torch, without = predict(arch, theta, *rows), predict(arch, theta.numpy(), *rows)
+    for name in ("mu", "scale", "nu", "quantiles"):
+        a, b = getattr(with_torch, name), getattr(without, name)
+        assert (a is None) == (b is None)
+        if a is not None:
+            np.testing.assert_allclose(b, a, rtol=1e-5, atol=1e-6)
 
 
 def test_quantiles_are_sorted_and_crossing_is_reported(rows):

@@ -17,7 +17,7 @@ SMALL = {k: v for k, v in TINY.items() if k != "device"} | {"epochs": 2}
 
 def tuned(method: str = "t-anchor", say=None):
     settings = resolve("default", method=method, **SMALL)
-    return tune(prepare(drives(3, seconds=150), settings)[1], settings, say=say)
+    return tune(prepare(drives(3, seconds=150), settings).job, settings, say=say)
 
 
 def test_every_candidate_is_tried_and_the_best_is_taken():
@@ -40,11 +40,11 @@ def test_each_trip_is_scored_by_the_members_that_left_it_out():
     """For an ensemble of four the score of a candidate is its four members' CRPS a fold, over every known row once."""
     settings = resolve("default", **{**SMALL, "members": 4})
     trips = drives(3, seconds=150)
-    first = tune(prepare(trips, settings)[1], settings).tried[0]
+    first = tune(prepare(trips, settings).job, settings).tried[0]
     chosen = {name: first[name] for name in ("beta", "trip_effect", "temperature")}
     model = PowerModel(**{**TINY, **SMALL, "members": 12}, **chosen)
     model = model.fit(trips)
-    bands = model.out_of_bag(trips.on_grid(settings.hz), prepare(trips, model.settings_)[1])
+    bands = model.out_of_bag(prepare(trips.on_grid(settings.hz), model.settings_))
     crps = bands.crps(bands.power_kw).mean() / model.feature_map_.y_std
     assert first["score"] == pytest.approx(crps, rel=1e-4)
     error = bands.mean - bands.power_kw

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from evband.energy.cabin import CHANNEL as CABIN
 from evband.energy.cabin import Cabin, fit_cabin
 from evband.energy.drives import Drive, drives_of
-from evband.energy.errors import ErrorModel
 from evband.energy.fitting import fit_errors
 from evband.energy.mean import TripMean
 from evband.energy.planned import LEAST_TRIPS, Planned, fit_planned, router_says
@@ -22,9 +21,10 @@ from evband.trips import Trips
 
 if TYPE_CHECKING:
     from evband.bands import Bands
-    from evband.features import FeatureMap
+    from evband.features import FeatureMap, Rows
     from evband.model import PowerModel
     from evband.training.plan import Job
+    from evband.trips import Trip
 
 Array = NDArray[np.float64]
 CLIMB = "v*grade"  # the road term that is climb in m/s
@@ -35,7 +35,7 @@ MOST_PLANS = 60  # trips that say how plans differ from drives
 def predicted_drives(model: PowerModel, trips: Trips) -> list[Drive]:
     """Trips on the model's grid as it predicts them, with the mean over trips that its calibration found."""
     mean = model.errors_.mean
-    return [mean.of(drive) for drive in _with_path(model.feature_map_, model.predict(trips), trips, mean.weight > 0)]
+    return [mean.of(drive) for drive in _drives(model, trips, model.feature_map_.transform_all(trips), mean)]
 
 
 class RowMean:
@@ -54,7 +54,9 @@ class RowMean:
         return self.mean.rows(network_kw, linear, np.maximum(np.nan_to_num(speed_kmh), 0.0), climb)
 
 
-def energy_part(model: PowerModel, trips: Trips, bands: Bands | None, job: Job | None = None) -> dict[str, Any] | None:
+def energy_part(
+    model: PowerModel, trips: Trips, rows: Rows, bands: Bands | None, job: Job | None = None
+) -> dict[str, Any] | None:
     """What a model file keeps for energy, from bands of trips by members that never saw them; None where too few tell.
 
     With the training `job`, the linear path of a trip is that of the other folds. A model that goes on from a prior keeps
@@ -63,13 +65,13 @@ def energy_part(model: PowerModel, trips: Trips, bands: Bands | None, job: Job |
     if bands is None:
         return None
     features, ours = model.feature_map_, not hasattr(model.prior, "feature_map_") and model.architecture_.road > 0
-    drives = _with_path(features, bands, trips, ours, job)
+    drives = _with_path(features, bands, rows, ours, job)
     try:
         errors = fit_errors(drives)
     except TripsError:
         return None
     cabin = fit_cabin(trips) if CABIN in features.channels else None
-    planned = _planned(model, trips, errors)
+    planned = _planned(model, trips, rows, errors.mean)
     return errors.to_dict() | {
         "cabin": None if cabin is None else cabin.to_dict(),
         "planned": None if planned is None else planned.to_dict(),
@@ -98,27 +100,26 @@ def planned_of(model: PowerModel) -> Planned | None:
     return None if saved is None else Planned.from_dict(saved)
 
 
-def _planned(model: PowerModel, trips: Trips, errors: ErrorModel) -> Planned | None:
+def _planned(model: PowerModel, trips: Trips, rows: Rows, mean: TripMean) -> Planned | None:
     """The difference between trips as driven and as a router would have planned them, both as the model predicts them."""
-    channels, mean = model.feature_map_.channels, errors.mean
+    channels = model.feature_map_.channels
     if not set(channels) <= PLANNABLE:
         return None
-    chosen = [trips[int(i)] for i in np.unique(np.linspace(0, len(trips) - 1, min(MOST_PLANS, len(trips))).astype(int))]
-    pairs = []
-    for trip in chosen:
-        route = router_says(trip)
+    routes: dict[int, Trip] = {}
+    for k in np.unique(np.linspace(0, len(trips) - 1, min(MOST_PLANS, len(trips))).astype(int)).tolist():
+        trip, route = trips[k], router_says(trips[k])
         if route is not None and all(trip.has(c) for c in channels):
             if CABIN in channels:
                 route = route.with_everywhere(CABIN, float(np.nanmean(trip.table[CABIN].to_numpy().astype(float))))
-            pairs.append((trip, replace(route.on_grid(model.settings_.hz), trip_id=trip.trip_id)))
-    if len(pairs) < LEAST_TRIPS:
+            routes[k] = replace(route.on_grid(model.settings_.hz), trip_id=trip.trip_id)
+    if len(routes) < LEAST_TRIPS:
         return None
-    kwh = []
-    for side in range(2):
-        these = Trips(pair[side] for pair in pairs)
-        drives = _with_path(model.feature_map_, model.predict(these), these, mean.weight > 0)
-        kwh.append(np.array([float(mean.of(d).mean.sum()) / d.hz / 3600.0 for d in drives]))
-    return fit_planned((kwh[0] - kwh[1]).tolist(), [pair[1].distance_km for pair in pairs])
+    driven, planned = Trips(trips[k] for k in routes), Trips(routes.values())
+    kwh = [
+        np.array([float(mean.of(d).mean.sum()) / d.hz / 3600.0 for d in _drives(model, these, own, mean)])
+        for these, own in ((driven, rows.of([*routes])), (planned, model.feature_map_.transform_all(planned)))
+    ]
+    return fit_planned((kwh[0] - kwh[1]).tolist(), [route.distance_km for route in planned])
 
 
 def road_rows(features: FeatureMap, r: NDArray[np.float32], weights: Array | None) -> tuple[Array | None, Array | None]:
@@ -130,30 +131,23 @@ def road_rows(features: FeatureMap, r: NDArray[np.float32], weights: Array | Non
     return linear, np.asarray(r[:, column] * features.r_scale[column] + features.r_shift[column], float)
 
 
-def _with_path(features: FeatureMap, bands: Bands, trips: Trips, path: bool, job: Job | None = None) -> list[Drive]:
-    """Drives of bands of these trips, in the order of the bands."""
-    if not path and CLIMB not in features.road_names:
-        return drives_of(bands, None, None)
-    number = {trip_id: i for i, trip_id in enumerate(trips.ids)}
+def _drives(model: PowerModel, trips: Trips, rows: Rows, mean: TripMean) -> list[Drive]:
+    """Trips and their rows as the calibrated model predicts them."""
+    return _with_path(model.feature_map_, model.bands_of(trips, rows), rows, mean.weight > 0)
+
+
+def _with_path(features: FeatureMap, bands: Bands, rows: Rows, path: bool, job: Job | None = None) -> list[Drive]:
+    """Drives of bands of these rows' trips, in the order of the bands."""
+    place = {rows.trip_id[own.start]: (trip, own) for trip, own in enumerate(rows.parts)}
+    ours = features.least_squares() if path and job is None else None
     linear, climb = [], []
-    weights: dict[int, Array] = {}
     for trip_id in dict.fromkeys(bands.trip_id.tolist()):
-        trip = number[trip_id]
-        fold = -1 if job is None else int(job.fold[trip])
-        if path and fold not in weights:
-            weights[fold] = features.least_squares() if job is None else _left_out(job, fold)
-        rows = road_rows(features, features.transform(trips[trip]).r, weights.get(fold))
-        linear.append(rows[0])
-        climb.append(rows[1])
+        trip, own = place[trip_id]
+        weights = job.road_weights(int(job.fold[trip])) if path and job is not None else ours
+        power, rise = road_rows(features, rows.r[own], weights)
+        linear.append(power)
+        climb.append(rise)
     return drives_of(bands, _joined(linear), _joined(climb))
-
-
-def _left_out(job: Job, fold: int) -> Array:
-    """Least squares on all trips but those of one fold."""
-    from evband.training.plan import least_squares
-
-    trips = np.flatnonzero(job.fold != fold)
-    return least_squares(job.data, trips if len(trips) else np.arange(len(job.fold)))
 
 
 def _joined(parts: list[Array | None]) -> Array | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
@@ -37,6 +37,12 @@ class Rows:
         return np.repeat(np.arange(len(self.lengths)), self.lengths)
 
     @property
+    def parts(self) -> list[slice]:
+        """[trips] where the rows of each lie."""
+        ends = np.cumsum(self.lengths)
+        return [slice(end - n, end) for end, n in zip(ends.tolist(), self.lengths.tolist(), strict=True)]
+
+    @property
     def outside(self) -> NDArray[np.bool_]:
         """[n] some channel is unknown or beyond its training range."""
         return np.asarray(self.which_outside.any(1))
@@ -48,6 +54,12 @@ class Rows:
     def warmup(self, hz: float) -> NDArray[np.bool_]:
         """[n] so soon after a start that the state is still filling."""
         return np.asarray(age(self.start) / hz < WARMUP_S)
+
+    def of(self, trips: Sequence[int] | NDArray[np.int64]) -> Rows:
+        """Some of the trips, in this order."""
+        parts, which = self.parts, np.asarray(trips)
+        columns = {f.name: np.concatenate([getattr(self, f.name)[parts[t]] for t in which]) for f in fields(self)[:-1]}
+        return Rows(**columns, lengths=self.lengths[which])
 
     @classmethod
     def join(cls, parts: Iterable[Rows]) -> Rows:

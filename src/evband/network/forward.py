@@ -9,11 +9,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from evband.network.apply import apply_head
+from evband.network.apply import apply_head, degrees_of_freedom
 from evband.network.architecture import Architecture
 from evband.network.heads import Output
-from evband.network.inference import degrees_of_freedom
 from evband.network.lstm import Masks, State, ensemble_lstm
+from evband.network.threads import cores_for_kernels
 
 
 def forward(
@@ -32,8 +32,8 @@ def forward(
     return apply_head(arch, weights, h, r), state
 
 
-class DeviceNetwork:
-    """As ``inference.Network``, of weights on a GPU."""
+class TorchNetwork:
+    """As ``inference.Network``, with what training computes, on the weights' device."""
 
     def __init__(self, arch: Architecture, theta: Tensor) -> None:
         self.arch, self.theta = arch, theta.detach()
@@ -44,12 +44,14 @@ class DeviceNetwork:
     ) -> tuple[Output, State]:
         held = None if masks is None else masks.map(self._tensor)
         state = None if state is None else State(state.h.contiguous(), state.c.contiguous())
-        out, state = forward(self.arch, self.theta, self._tensor(x)[None], self._tensor(r)[None], state, held)
+        with cores_for_kernels():
+            out, state = forward(self.arch, self.theta, self._tensor(x)[None], self._tensor(r)[None], state, held)
         scale, quantiles = (None if a is None else a.cpu().numpy() for a in (out.scale, out.quantiles))
         return Output(out.mu.cpu().numpy(), scale, None, quantiles), state
 
     def degrees_of_freedom(self) -> NDArray[np.float64] | None:
-        return degrees_of_freedom(self.arch, self.arch.unpack(self.theta.cpu().numpy()))
+        nu = degrees_of_freedom(self.arch, self.arch.unpack(self.theta))
+        return None if nu is None else nu.double().cpu().numpy()
 
     def _tensor(self, array: Any) -> Tensor:
         return torch.from_numpy(np.ascontiguousarray(array)).to(self.theta.device)

@@ -42,7 +42,7 @@ class Prediction:
 
 def predict(
     arch: Architecture,
-    theta: NDArray[np.float32] | Tensor,  # [members, parameters]; a tensor on a GPU is run there, by torch
+    theta: NDArray[np.float32] | Tensor,  # [members, parameters]; a tensor is run by torch, an array without it
     x: NDArray[np.float32],  # [rows, inputs]
     r: NDArray[np.float32],  # [rows, road]
     start: NDArray[np.bool_],  # [rows]: the state is reset before this row
@@ -111,14 +111,12 @@ def hidden_states(
 
 
 def _network(arch: Architecture, theta: Any) -> Any:
-    """What runs the members: the compiled kernel, or torch where the weights are on a GPU."""
+    """What runs the members: the compiled engine, or torch where the weights are a tensor."""
     if isinstance(theta, np.ndarray):
         return Network(arch, theta)
-    if theta.is_cuda:
-        from evband.network.forward import DeviceNetwork
+    from evband.network.forward import TorchNetwork
 
-        return DeviceNetwork(arch, theta)
-    return Network(arch, theta.detach().numpy())
+    return TorchNetwork(arch, theta)
 
 
 def _groups(length: NDArray[np.int64]) -> list[NDArray[np.int64]]:

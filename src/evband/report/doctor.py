@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.metadata
-import importlib.util
 import os
 import platform
 import sys
@@ -15,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 import evband
+from evband.errors import installed
 
 PARTS = (
     "numpy", "scipy", "numba", "llvmlite", "polars", "narwhals", "scikit-learn", "safetensors", "typer", "rich", "torch", "triton", "matplotlib", "plotly",
@@ -130,7 +130,7 @@ def _memory() -> str:
 
 
 def _gpu() -> str:
-    if importlib.util.find_spec("torch") is None:
+    if not installed("torch"):
         return "not looked for: torch is not installed"
     import torch
 

@@ -43,7 +43,7 @@ def prepare_case(case: Case, recipe: Recipe, folder: Path) -> Path:
     if recipe.method.endswith("dropout") and recipe.dropout is None:
         raise SettingsError(f"{recipe.method}: its rate cannot be tuned before training; give --dropout RATE.")
     settings = recipe.settings(case)
-    _, job = prepare(case.train, settings)
+    job = prepare(case.train, settings).job
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{stem(case, recipe)}.npz"
     job.save(path)
@@ -95,10 +95,10 @@ def collect(model: PowerModel, case: Case, recipe: Recipe, folder: Path) -> None
     other = [f"{k} {saved[k]} (now {v})" for k, v in settings.to_dict().items() if saved[k] != v]
     if other:
         raise SettingsError(f"{weights}: it was trained with {', '.join(other)}; prepare and train it again.")
-    model.feature_map_, job = prepare(case.train, settings)
+    prepared = prepare(case.train, settings)
     with np.load(weights, allow_pickle=False) as file:
         theta, summary = file["theta"], json.loads(str(file["summary"]))
-    model.finish(case.train, settings, job, theta, summary | {"tuning": []})
+    model.finish(prepared, settings, theta, summary | {"tuning": []})
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ import numpy as np
 import polars as pl
 
 from evband.errors import SettingsError, require
+from evband.features import Rows
 from evband.files import whole_file
 from evband.network.anchors import make_prior
 from evband.settings import Settings, resolve
@@ -139,18 +140,11 @@ def _arrays(case: Case, plan: Plan) -> tuple[Job, float]:
 
     settings = _settings(case, plan)
     inner = cut(case.name, case.train, case.features, case.hz, seed=plan.seed)
-    features, job = prepare(inner.train, settings)
-    held = [features.transform(trip) for trip in inner.test]
-    data, first = job.data, len(inner.train)
-    joined = Data(
-        np.concatenate([data.x, *(row.x for row in held)]),
-        np.concatenate([data.r, *(row.r for row in held)]),
-        np.concatenate([data.y, *((row.y - features.y_mean) / features.y_std for row in held)]),
-        np.concatenate([data.start, *(row.start for row in held)]),
-        np.concatenate([data.trip, *(np.full(len(row), first + n) for n, row in enumerate(held))]),
-    )
-    fold = np.repeat([1, 0], [first, len(held)])
-    return Job(joined, fold), features.y_std
+    made, test = prepare(inner.train, settings), inner.test
+    rows = Rows.join([made.rows, made.features.transform_all(test)])
+    y = (rows.y - made.features.y_mean) / made.features.y_std
+    fold = np.repeat([1, 0], [len(made.trips), len(test)])
+    return Job(Data(rows.x, rows.r, y, rows.start, rows.trip), fold), made.features.y_std
 
 
 def _settings(case: Case, plan: Plan, **chosen: Any) -> Settings:

@@ -6,7 +6,7 @@ A job knows arrays only, no tables, so that it can be prepared on one machine an
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,7 @@ class Job:
 
     data: Data
     fold: NDArray[np.int64]  # [trips]
+    _solved: dict[int, NDArray[np.float64]] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def folds(self) -> int:
@@ -41,6 +42,17 @@ class Job:
 
     def architecture(self, settings: Settings) -> Architecture:
         return settings.architecture(self.data.x.shape[1], self.data.r.shape[1])
+
+    def without(self, fold: int) -> NDArray[np.int64]:
+        """The trips that have rows, but for those of one fold."""
+        trips = np.unique(self.data.trip)
+        return np.asarray(trips[self.fold[trips] != fold])
+
+    def road_weights(self, fold: int) -> NDArray[np.float64]:
+        """Least squares on the trips without this fold's, solved once: anchors and energy both stand on it."""
+        if fold not in self._solved:
+            self._solved[fold] = least_squares(self.data, self.without(fold))
+        return self._solved[fold]
 
     def save(self, path: Path) -> None:
         d = self.data
@@ -112,14 +124,13 @@ def members_of(job: Job, settings: Settings, prior_mean: Tensor | None = None) -
     priors: dict[int, Prior] = {}
     members = []
     for number, fold in enumerate(left_out(job, settings)):
-        held = trips[job.fold[trips] == fold]
-        train = np.setdiff1d(trips, held)
+        train, held = job.without(fold), trips[job.fold[trips] == fold]
         if prior_mean is not None:
             mean = prior_mean[number % len(prior_mean)]
             prior = make_prior(arch, settings.prior, settings.prior_variance, mean=mean)
         else:
             if fold not in priors:
-                road = least_squares(job.data, train) if arch.road else None
+                road = job.road_weights(fold) if arch.road else None
                 priors[fold] = make_prior(arch, settings.prior, settings.prior_variance, road)
             prior = priors[fold]
         held = held if settings.early_stop else held[:0]
@@ -171,7 +182,7 @@ def train(
 def choices_of(job: Job, settings: Settings) -> list[NDArray[np.int64]]:
     """The trips that any member may train on, whoever trains beside it: all but one fold, or all."""
     trips = np.unique(job.data.trip)
-    kept = [trips[job.fold[trips] != fold] for fold in range(job.folds)] if _crossed(job, settings) else [trips]
+    kept = [job.without(fold) for fold in range(job.folds)] if _crossed(job, settings) else [trips]
     return [*kept, trips] if settings.kind == "dropout" else kept
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from importlib.util import find_spec
 from typing import Any, ClassVar
 
+from evband.errors import installed
 from evband.network.heads.base import Head, Output
 
 
@@ -30,7 +30,7 @@ class StudentT(Head):
         """
         import torch
 
-        if y.is_cuda and y.dtype == torch.float32 and find_spec("triton"):
+        if y.is_cuda and y.dtype == torch.float32 and installed("triton"):
             from evband.network.kernels.student_t import student_t_nll
 
             return student_t_nll(out.mu, out.scale, out.nu, y.expand_as(out.mu))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib.util import find_spec
 from typing import TYPE_CHECKING
+
+from evband.errors import installed
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -36,12 +37,8 @@ def choose(backend: str, x: Tensor, layers: list[LayerWeights]) -> Kernel:
 def _fastest(x: Tensor) -> str:
     import torch
 
-    if x.dtype == torch.float32 and x.is_cuda and _installed("triton"):
+    if x.dtype == torch.float32 and x.is_cuda and installed("triton"):
         return "cuda"
-    if x.dtype == torch.float32 and x.device.type == "cpu" and _installed("numba"):
+    if x.dtype == torch.float32 and x.device.type == "cpu" and installed("numba"):
         return "cpu"
     return "reference"
-
-
-def _installed(name: str) -> bool:
-    return find_spec(name) is not None
