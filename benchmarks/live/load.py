@@ -38,25 +38,35 @@ def connection(port: int, name: str) -> socket.socket:
     return s
 
 
-def serve_cars(count: int, port: int, http: int, model: str, folder: str, keep: bool) -> None:
-    """The service, with a part of its own for each car."""
+def serve_cars(count: int, port: int, http: int, folder: str, keep: bool) -> None:
+    """The service, with a part of its own for each car: data sheets and weights drawn as the base knows that cars differ."""
+    from evband.adaptation import Base
+    from evband.adaptation.bulk import Fleet
+    from evband.adaptation.part import moved
+    from evband.adaptation.starting import started
+    from evband.features.wheel import INPUTS, ROADS
     from evband.live.fleet import Roster
-    from evband.live.parts import Parts
     from evband.live.run import serve
-    from evband.model import load
+    from evband.vehicles import Sheet
 
-    rng = np.random.default_rng(0)
-
-    class Fleet(Roster):
-        def give_part(self, number: int, parts: Parts, local: int) -> None:
-            delta = rng.normal(0.0, 0.02, parts.delta.shape[1])
-            parts.set(local, delta, float(rng.normal(0.0, 0.3)), float(rng.uniform(0.9, 1.1)))
-
-    cars = [Car(id=f"c{i}", model=model, capacity_kwh=60.0) for i in range(count)]
+    base, rng = Base.load(), np.random.default_rng(0)
+    mass = np.sort(rng.uniform(1300.0, 2600.0, count))
+    wheels = np.column_stack([mass, 0.62 * (mass / 1700.0) ** 0.6, rng.uniform(0.008, 0.011, count)])
+    views = base.settings(1.0, 0).architecture(len(INPUTS), len(ROADS)).unpack(base.theta)
+    own = np.einsum(
+        "mpq,cq->cmp", np.linalg.cholesky(base.covariance), rng.standard_normal((count, base.spread.shape[1]))
+    )
+    weights, level = (moved(views) + own).astype(np.float32), np.tile(views["head_b"][:, 1], (count, 1))
+    kwh = 8.0 * (mass / 1000.0) ** 0.8
+    fleet = Fleet(base, (Path(),) * count, weights, level, wheels, np.ones((count, 2)), kwh, ())
+    cars = [Car(id=f"c{i}", model="", capacity_kwh=60.0) for i in range(count)]
     store = Store(path=str(Path(folder) / "fleet.sqlite") if keep else None, seconds_days=1 / 24)
     config = Config(tuple(cars), Mqtt(port=port), None, Server(port=http, max_cars=count), store)
-    fitted = load(model)
-    serve(config, Fleet(cars, [fitted] * count))
+    roster = Roster(cars, [], fleet, {i: i for i in range(count)})
+    kg, cda, crr = map(float, wheels[roster.middle])
+    sheet = Sheet("the car in the middle", "car", kerb_kg=kg - 100.0, cda_m2=cda, crr=crr)
+    roster.models = [started(base, sheet)] * count
+    serve(config, roster)
 
 
 def generate(count: int, port: int, ready: Any, start_at: Any, seconds: int) -> None:
@@ -127,7 +137,7 @@ def peak_mb(pid: int) -> float:
     return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM"))
 
 
-def run(count: int, seconds: int, model: str, keep: bool) -> dict[str, object]:
+def run(count: int, seconds: int, keep: bool) -> dict[str, object]:
     """One load."""
     broker = shutil.which("mosquitto", path="/usr/sbin:/usr/bin:/usr/local/sbin")
     assert broker, "mosquitto is missing; python -m tools.live_parts installs it"
@@ -139,7 +149,7 @@ def run(count: int, seconds: int, model: str, keep: bool) -> dict[str, object]:
         )
         mosquitto = subprocess.Popen([broker, "-c", str(conf)], stderr=subprocess.DEVNULL)
         context = mp.get_context("spawn")
-        service = context.Process(target=serve_cars, args=(count, port, http, model, folder, keep))
+        service = context.Process(target=serve_cars, args=(count, port, http, folder, keep))
         service.start()
         try:
             _wait(http)
@@ -197,15 +207,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cars", type=int, default=10_000)
     parser.add_argument("--seconds", type=int, default=600)
-    parser.add_argument("--model", default=str(DEMO / "demo.evband"))
     parser.add_argument("--no-store", action="store_true")
     parser.add_argument(
         "--find", action="store_true", help="then more cars, by a quarter each time, until bands are lost"
     )
     options = parser.parse_args()
-    rows = [run(options.cars, options.seconds, options.model, not options.no_store)]
+    rows = [run(options.cars, options.seconds, not options.no_store)]
     while options.find and not rows[-1]["bands_lost"] and float(str(rows[-1]["latency_p99_s"])) < 1.0:
-        rows.append(run(int(1.25 * int(str(rows[-1]["cars"]))), 60, options.model, not options.no_store))
+        rows.append(run(int(1.25 * int(str(rows[-1]["cars"]))), 60, not options.no_store))
     show("Live load", rows)
     write(RESULTS / "live_load.csv", rows)
 

@@ -36,7 +36,7 @@ from evband.network.kernels._cpu_blocks import gate_sums
 from evband.network.kernels.pack import aligned
 from evband.network.kernels.vector import LANES
 from evband.network.tick import Engine, engine_of
-from evband.network.tick.mixture import Target, member_quantiles, mixture_row, tail_cubics
+from evband.network.tick.mixture import member_quantiles, mixture_row, tail_cubics
 
 FEATURES, ROAD = 6, 20
 TARGET = {"y_mean": 5.0, "y_std": 15.0}
@@ -202,7 +202,7 @@ def profile(rounds: int) -> list[Row]:
     engine = Engine(params, **TARGET)  # type: ignore[arg-type]
     engine.tick(np.zeros(FEATURES), np.zeros(ROAD))
     mu, s, nu = 0.1 * params["road_w"][:, 0].astype(float), np.zeros(members), np.full(members, 4.0)
-    target, out, warm, spare = Target(5.0, 15.0, 1.0, 1.0, -1, 0.0, 0.05), np.zeros(5), np.zeros(2), np.zeros(members)
+    out, warm, spare = np.zeros(5), np.zeros(2), np.zeros(members)
     standard, cubics, kw = member_quantiles(nu, 0.9), tail_cubics(nu), np.empty((2, members))
     blocks, x, sums = (
         members * layers * hidden // LANES,
@@ -213,7 +213,7 @@ def profile(rounds: int) -> list[Row]:
 
     def mixture() -> None:
         kw[0], kw[1] = mu, s
-        mixture_row(target, 1.0, kw[0], kw[1], spare, nu / (nu - 2), standard, cubics, warm, out)
+        mixture_row(5.0, 15.0, 0.05, 1.0, kw[0], kw[1], spare, nu / (nu - 2), standard, cubics, warm, out)
 
     parts = {
         "products alone, float32": lambda: products(weights[np.float32], sums, x, sums, blocks, 2 * hidden),

@@ -12,9 +12,11 @@ def test_the_models_own_mean_shows_the_mass():
 
 
 def test_bands_widen_with_speed_and_doubt_only():
-    slow = Slow(load(DEMO / "demo.evband"), 0.9)
+    slow = Slow(load(DEMO / "demo.evband"), 0.9, np.ones(1))
     raw = np.tile([10.0, 8.0, 12.0, 1.0, 0.3], (4, 1))
-    mean, lower, upper = slow.widened(raw, np.array([80.0, 80.0, 0.0, 40.0]), np.array([1.0, 0.2, 0.2, 0.2]))
+    mean, lower, upper = slow.widened(
+        np.zeros(4, int), raw, np.array([80.0, 80.0, 0.0, 40.0]), np.array([1.0, 0.2, 0.2, 0.2])
+    )
     assert (mean == 10.0).all()
     widths = upper - lower
     assert widths[0] == widths[2] == 4.0

@@ -11,6 +11,7 @@ with the base's head_w and head_b (`Fleet.views`); r are the road-load terms by 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,6 +24,7 @@ from numpy.typing import NDArray
 from evband.adaptation.base import Base
 from evband.adaptation.part import find_base, moved, part_meta, part_tensors
 from evband.adaptation.starting import sheet_map
+from evband.calibration.value import Calibration
 from evband.errors import ArtifactError, EvbandError
 from evband.features.wheel import INPUTS, ROADS, SheetMap
 
@@ -38,6 +40,8 @@ class Fleet:
     weights: Floats  # [cars, members, Q] of (road_w, head_w of the location)
     level: Floats  # [cars, members] bias of the log scale
     wheels: NDArray[np.float64]  # [cars, 3] mass in kg, CdA in m2, c_rr
+    stretch: NDArray[np.float64]  # [cars, 2] of bands, moving and standing
+    kwh_100km: NDArray[np.float64]  # [cars] on the drive that all cars are compared on; NaN where it is not known
     bad: tuple[tuple[Path, str], ...]  # parts that could not be read, and why
 
     def __len__(self) -> int:
@@ -56,7 +60,7 @@ class Fleet:
 
 def read_parts(files: Iterable[Path], base: Base | None = None) -> Fleet:
     """The parts of many cars on one base, 0.2 ms each; one that is damaged, or rests on another base, is named in `bad`."""
-    good: list[tuple[Path, Floats, Floats, tuple[float, ...]]] = []
+    good: list[tuple[Path, Floats, Floats, tuple[float, ...]]] = []  # file, weights, level, numbers
     bad: list[tuple[Path, str]] = []
     ground = base
     for file in files:
@@ -66,7 +70,7 @@ def read_parts(files: Iterable[Path], base: Base | None = None) -> Fleet:
             ground = ground or find_base(file, str(meta["base"]))
             if meta["base"] != ground.digest:
                 raise ArtifactError("it rests on another base than the others.")
-            good.append((file, *_checked(tensors, ground), _wheel(meta["sheet"])))
+            good.append((file, *_checked(tensors, ground), (*_wheel(meta["sheet"]), *_rest(meta))))
         except (EvbandError, OSError, LookupError, TypeError, ValueError) as problem:
             bad.append((file, str(problem)))
     if ground is None:
@@ -78,8 +82,9 @@ def read_parts(files: Iterable[Path], base: Base | None = None) -> Fleet:
     for k, (_, difference, own, _) in enumerate(good):
         weights[k] += difference
         level[k] += own
-    wheels = np.array([wheel for *_, wheel in good]).reshape(-1, 3)
-    return Fleet(ground, tuple(file for file, *_ in good), weights, level, wheels, tuple(bad))
+    numbers = np.array([each for *_, each in good]).reshape(-1, 6)
+    wheels, stretch, kwh = numbers[:, :3], numbers[:, 3:5], numbers[:, 5]
+    return Fleet(ground, tuple(file for file, *_ in good), weights, level, wheels, stretch, kwh, tuple(bad))
 
 
 def _checked(tensors: dict[str, NDArray], ground: Base) -> tuple[Floats, Floats]:
@@ -96,3 +101,9 @@ def _wheel(sheet: dict[str, Any]) -> tuple[float, ...]:
 
     found = Sheet.from_dict(sheet)
     return found.mass_kg, found.cda_m2, found.crr
+
+
+def _rest(meta: dict[str, Any]) -> tuple[float, ...]:
+    """Stretches, and what the car uses."""
+    calibration, used = Calibration.from_dict(meta["calibration"]), (meta.get("row") or {}).get("energy_kwh_100km")
+    return calibration.moving, calibration.standing, math.nan if used is None else float(used)

@@ -19,8 +19,9 @@ _MOMENTS = ("w", "s", "e", "sss", "see")  # of `road_load.Slope`
 class FeatureColumns:
     """Feature rows of any of `vehicles` vehicles, equal to a `FeatureStream` for each."""
 
-    def __init__(self, features: FeatureMap, vehicles: int) -> None:
+    def __init__(self, features: FeatureMap, vehicles: int, own: Mapping[str, Array] | None = None) -> None:
         self._map, self.vehicles = features, vehicles
+        self._own = own or {}  # signals that stay: numbers of each vehicle's data sheet (`wheel.OWN`)
         self._state: dict[str, Array] = {
             name: np.full(vehicles, np.nan)
             for name in ("last_speed", "last_end", *(f"held_{c}" for c in features.channels if c in HELD))
@@ -55,6 +56,7 @@ class FeatureColumns:
             signals[road_load.FADE] = road_load.fades(self._state["ticks"][cars], self._map.hz)
         if self._map.ages:
             signals[AGE] = road_load.staleness(np.nan_to_num(values.get(AGE, nothing)))
+        signals |= {name: column[cars] for name, column in self._own.items()}
         self._state["ticks"][cars] += 1.0
         self._state["last_speed"][cars] = speed
         x, r, which = self._map.arrays(signals)

@@ -27,6 +27,7 @@ USUAL_KG = 1500.0
 ROTATING = 1.05  # inertia of wheels and motor beside the mass
 GRAVITY, AIR = 9.81, 1.225  # m/s2; kg/m3 at 15 C
 FARTHEST = 6.0  # deviations that an input may stray
+OWN = ("own mass_kg", "own cda_m2", "own crr")  # signals of rows that belong to other cars than the sheet's
 MILD_C = 20.0  # stands in for an unknown temperature: neither heats nor cools
 
 INPUTS = (
@@ -73,11 +74,15 @@ class SheetMap(FeatureMap):
 
     def _rows(self, signals: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray]:
         """Scaled inputs, which reach no further than `FARTHEST` deviations, and road features of rows or of one tick."""
-        inputs, roads = wheel_terms(signals, self.wheel)
-        x = (_columns([inputs[name] for name in self.input_names]) - self.x_shift) / self.x_scale
+        wheel: Any = tuple(signals[name] for name in OWN) if OWN[0] in signals else self.wheel
+        inputs, roads = wheel_terms(signals, wheel)
+        heavy = 1.0 if wheel is self.wheel else np.asarray(wheel[0])[..., None] / self.wheel[0]
+        x_unit = np.where([name == "one" for name in self.input_names], heavy, 1.0)
+        r_unit = np.where([name in CABIN for name in self.road_names], heavy, 1.0)
+        x = (_columns([inputs[name] for name in self.input_names]) - self.x_shift * x_unit) / (self.x_scale * x_unit)
         r = _columns([roads[name] for name in self.road_names])
         r = np.minimum(np.maximum(r, self.r_low), self.r_high)
-        return np.clip(x, -FARTHEST, FARTHEST), (r - self.r_shift) / self.r_scale
+        return np.clip(x, -FARTHEST, FARTHEST), (r - self.r_shift) / (self.r_scale * r_unit)
 
     @classmethod
     def from_dict(cls, saved: Mapping[str, Any]) -> Self:

@@ -48,17 +48,20 @@ class Advance(NamedTuple):
 class Group:
     """`cars` (numbers in the service) with one model; `calibrate`: learn from measured power and widen bands of slow feeds.
 
-    Without `calibrate` bands equal those of `evband predict` on the same readings.
+    Without `calibrate` bands equal those of `evband predict` on the same readings. With `parts` the model is that of one of the
+    cars, and each has heads and a data sheet of its own.
     """
 
-    def __init__(self, model: PowerModel, cars: Cars, calibrate: bool, check: PowerCheck, level: float = 0.9) -> None:
+    def __init__(
+        self, model: PowerModel, cars: Cars, calibrate: bool, check: PowerCheck, parts: Parts | None = None, level: float = 0.9
+    ) -> None:  # fmt: skip
         from evband.features import WARMUP_S
 
         count = len(cars)
         self.model, self.cars, self.calibrate, self.level, self._check = model, cars, calibrate, level, check
         self.hz = float(model.settings_.hz)
         self.engine = engine_of(model, level, vehicles=count)
-        self.features = FeatureColumns(model.feature_map_, count)
+        self.features = FeatureColumns(model.feature_map_, count, None if parts is None else parts.sheets)
         slow = (
             {"max_gap_s": PATIENCE_S, "lasts_s": LASTS_S} if calibrate else {}
         )  # what a model not trained for it needs
@@ -66,12 +69,15 @@ class Group:
             slow = {"bridge_s": model.settings_.bridge_s}
         self.bins = BinColumns(self.hz, count, CHANNELS, **slow)
         self.online = OnlineColumns(count, level, self.hz)
-        self.parts = Parts(count, len(model.feature_map_.road_names), model.feature_map_.y_std)
-        self.slow = Slow(model, level)
+        self.parts, heavy = parts, np.ones(count) if parts is None else parts.heavy
+        self.slow = Slow(model, level, heavy)
         errors = None if model.energy_ is None else model.errors_
         self._over_trips = None if errors is None else RowMean(model.feature_map_, errors.mean)
-        self.tally = Tally(errors, count, self.engine.sizes.members, self.hz, level)
-        self._stretches = np.array([model.calibration_.moving, model.calibration_.standing])
+        self.tally = Tally(errors, heavy, self.engine.sizes.members, self.hz, level)
+        stretches = np.array([[model.calibration_.moving, model.calibration_.standing]])
+        self._stretches = np.repeat(stretches, count, 0) if parts is None else parts.fleet.stretch[parts.rows]
+        if parts is not None:
+            self.engine.own_heads(*parts.heads)
         self._standstill = model.feature_map_.standstill
         self._warmup_rows = WARMUP_S * self.hz
         self._out = np.zeros((count, len(BAND)))
@@ -123,14 +129,13 @@ class Group:
         x, r, outside = self.features.tick(cars, values)
         raw = self.engine.tick_many(x, r, out=self._out[: len(cars)], vehicles=cars).copy()
         location = self.engine.location[cars]
-        self.parts.apply(cars, r, raw, location)
         power, speed = rows.values[:, _POWER], rows.values[:, _SPEED]
         known = self.cars[cars]
         moving = speed >= STANDING_KMH
         self._check.see(known, power, raw[:, 0], moving)
         power = np.where(self._check.trusted[known] & (np.abs(power) < 1200.0), power, np.nan)
         measuring = np.full(len(cars), self.calibrate) & self._check.trusted[known]
-        noise = (raw[:, 3] / self._stretch(x)) ** 2
+        noise = (raw[:, 3] / self._stretch(cars, x)) ** 2
         mean = raw[:, 0] if self._over_trips is None else raw[:, 0] + self._over_trips.added(raw[:, 0], speed, r)
         self.tally.add(cars, speed, mean, noise, outside, power, location, measuring)
         band = self._calibrated(cars, raw, power, speed, rows.sure) if self.calibrate else raw
@@ -158,16 +163,16 @@ class Group:
             self.engine.reset(car)
         self.since[rows.car[rows.start]] = 0.0
 
-    def _stretch(self, x: NDArray[np.float32]) -> Array:
+    def _stretch(self, cars: Cars, x: NDArray[np.float32]) -> Array:
         """The model's own calibration factor of each row."""
         if self._standstill is None:
-            return np.full(len(x), self._stretches[0])
+            return np.asarray(self._stretches[cars, 0])
         column, limit = self._standstill
-        return np.asarray(self._stretches[(x[:, column] < np.float32(limit)).astype(int)])
+        return np.asarray(self._stretches[cars, (x[:, column] < np.float32(limit)).astype(int)])
 
     def _calibrated(self, cars: Cars, raw: Array, power: Array, speed: Array, sure: Array) -> Array:
         """Widened where speed is old, then corrected by what was learned of this drive's power; then learn from this row's."""
-        mean, lower, upper = self.slow.widened(raw, speed, sure)
+        mean, lower, upper = self.slow.widened(cars, raw, speed, sure)
         centre, low, high = self.online.band(cars, mean, lower, upper)
         self.online.observe(cars, mean, low, high, power)
         k = np.exp(self.online.log_stretch[cars])

@@ -2,48 +2,65 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evband.errors import SettingsError
+import numpy as np
+
+from evband.errors import ArtifactError, SettingsError
 from evband.live.config import Car, Config
+from evband.live.config import Fleet as Settings
 from evband.live.parts import Parts
 
 if TYPE_CHECKING:
+    from evband.adaptation.bulk import Fleet
     from evband.model import PowerModel
 
 
 @dataclass
 class Roster:
-    """Cars with their models; cars that share a file share the object, and with it an engine."""
+    """Cars with their models; cars that share one share an engine, also those that are parts of a fleet's base."""
 
     cars: list[Car]
     models: list[PowerModel]
+    fleet: Fleet | None = None
+    rows: dict[int, int] = field(default_factory=dict)  # car -> its row in the fleet's arrays
+    problems: list[str] = field(default_factory=list)  # cars that are left out, and why
 
-    def give_part(self, number: int, parts: Parts, local: int) -> None:
-        """What a fleet learned of this one car, on top of the shared model."""
+    @property
+    def middle(self) -> int:
+        """The row of the car whose model stands for all parts: that of median mass."""
+        assert self.fleet is not None
+        return int(np.argsort(self.fleet.wheels[:, 0], kind="stable")[len(self.fleet) // 2])
+
+    def parts(self, cars: Sequence[int]) -> Parts | None:
+        """What a fleet learned of these cars, where they are parts."""
+        if self.fleet is None or cars[0] not in self.rows:
+            return None
+        return Parts(self.fleet, np.array([self.rows[car] for car in cars]), self.middle)
 
 
 def roster(config: Config) -> Roster:
     """Load every model once."""
-    cars = list(config.cars)
-    if config.fleet is not None:
-        cars += _fleet_cars(config)
-    ids = [car.id for car in cars]
-    if len(set(ids)) < len(ids):
-        double = next(name for name in ids if ids.count(name) > 1)
-        raise SettingsError(f"The car {double} is in the configuration and in the fleet's folder; give one another id.")
-    if len(cars) > config.server.max_cars:
-        raise SettingsError(f"There are {len(cars)} cars, and [server] max_cars is {config.server.max_cars}; raise it.")
     known: dict[Path, PowerModel] = {}
-    models = []
-    for car in cars:
+    found = Roster([_resolved(car, config) for car in config.cars], [])
+    for car in config.cars:
         path = config.path(car.model).resolve()
         if path not in known:
             known[path] = _load(path)
-        models.append(known[path])
-    return Roster([_resolved(car, config) for car in cars], models)
+        found.models.append(known[path])
+    if config.fleet is not None:
+        _add_fleet(found, config)
+    ids = [car.id for car in found.cars]
+    if len(set(ids)) < len(ids):
+        double = next(name for name in ids if ids.count(name) > 1)
+        raise SettingsError(f"The car {double} is in the configuration and in the fleet's folder; give one another id.")
+    if len(ids) > config.server.max_cars:
+        raise SettingsError(f"There are {len(ids)} cars, and [server] max_cars is {config.server.max_cars}; raise it.")
+    return found
 
 
 def _load(path: Path) -> PowerModel:
@@ -66,17 +83,40 @@ def _resolved(car: Car, config: Config) -> Car:
     return replace(car, file=whole(car.file), pids=whole(car.pids), route=whole(car.route))
 
 
-def _fleet_cars(config: Config) -> list[Car]:
+def _add_fleet(found: Roster, config: Config) -> None:
+    """All cars of a fleet's folder: parts of one base together, whole models each by itself, damaged ones not at all."""
+    from evband.adaptation.bulk import read_parts
+    from evband.errors import EvbandError
+
     fleet = config.fleet
     assert fleet is not None
     folder = config.path(fleet.dir) / "cars"
     files = sorted(folder.glob("*.evband"))
     if not files:
         raise SettingsError(f"{folder}: there is no car in this fleet's folder; make one with evband fleet fit.")
-    return [
-        Car(
-            id=file.stem, model=str(file), source=fleet.source, capacity_kwh=fleet.capacity_kwh, reserve_soc=fleet.reserve_soc,
-            topic=None if fleet.topic is None else fleet.topic.replace("{id}", file.stem),
-        )
-        for file in files
-    ]  # fmt: skip
+    whole = files
+    with suppress(ArtifactError):  # no part among them
+        found.fleet = read_parts(files)
+        whole = [file for file, _ in found.fleet.bad]
+        if len(found.fleet):
+            shared = _load(found.fleet.files[found.middle])
+            for row, file in enumerate(found.fleet.files):
+                found.rows[len(found.cars)] = row
+                _add_car(found, file, fleet, shared)
+    for file in whole:
+        try:
+            _add_car(found, file, fleet, _load(file))
+        except EvbandError as problem:
+            found.problems.append(str(problem))
+    if not found.cars:
+        raise SettingsError(f"{folder}: no car of this fleet can be read; the first: {found.problems[0]}")
+
+
+def _add_car(found: Roster, file: Path, fleet: Settings, model: PowerModel) -> None:
+    topic = None if fleet.topic is None else fleet.topic.replace("{id}", file.stem)
+    car = Car(
+        id=file.stem, model=str(file), source=fleet.source, capacity_kwh=fleet.capacity_kwh,
+        reserve_soc=fleet.reserve_soc, topic=topic,
+    )  # fmt: skip
+    found.cars.append(car)
+    found.models.append(model)

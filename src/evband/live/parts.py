@@ -1,41 +1,51 @@
-"""A small part of its own for each car on a shared ensemble: what a fleet learned about this one car.
+"""A small part of its own for each car on a shared base: what a fleet learned about this one car (`evband.adaptation.bulk`).
 
-The road-load path is linear in its weights, so another weight vector common to all members moves every member, and with
-them the whole band, by ``y_std r . delta``: the shared network runs once for all cars and each car's part is added.
+The shared network runs once for all cars; each car's own heads, data sheet and stretch make the bands those of its own model.
+Errors over a trip grow with the mass, so they are kept in units of the car in the middle; ranges are looked up on ways that were
+planned for that car, with a battery that is larger by as much as this car uses less.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
+
+from evband.adaptation.bulk import Fleet
+from evband.features.wheel import OWN
 
 Array = NDArray[np.float64]
 
 
+@dataclass(frozen=True, eq=False)
 class Parts:
-    """Change of the road-load weights, offset in kW and stretch of every car; none by default."""
+    """Rows of a fleet's arrays, in the order of a group's cars; `middle` is the car whose model stands for all of them."""
 
-    def __init__(self, cars: int, road: int, y_std: float) -> None:
-        self._y_std = y_std
-        self.delta = np.zeros((cars, road), np.float32)
-        self.offset_kw, self.stretch = np.zeros(cars), np.ones(cars)
-        self._some = False
+    fleet: Fleet
+    rows: NDArray[np.int64]
+    middle: int
 
-    def set(self, car: int, delta: Array | None = None, offset_kw: float = 0.0, stretch: float = 1.0) -> None:
-        """Give a car its part."""
-        if delta is not None:
-            self.delta[car] = delta
-        self.offset_kw[car], self.stretch[car] = offset_kw, stretch
-        self._some = True
+    @property
+    def heads(self) -> tuple[NDArray, NDArray, Array, Array]:
+        """What `Engine.own_heads` takes."""
+        fleet, rows = self.fleet, self.rows
+        std = fleet.base.unit * fleet.wheels[rows, 0] / 1000.0
+        return fleet.weights[rows], fleet.level[rows], std, fleet.stretch[rows]
 
-    def apply(self, cars: NDArray[np.int64], r: NDArray[np.float32], band: Array, location: Array) -> None:
-        """Move and stretch the bands [n, 5] and the members' locations [n, M] of these cars, in place."""
-        if not self._some:
-            return
-        shift = self._y_std * np.einsum("nk,nk->n", r, self.delta[cars], dtype=np.float64) + self.offset_kw[cars]
-        k, mean = self.stretch[cars], band[:, 0].copy()
-        for j in (1, 2):
-            band[:, j] = mean + k * (band[:, j] - mean)
-        band[:, :3] += shift[:, None]
-        band[:, 3:] *= k[:, None]
-        location += shift[:, None]
+    @property
+    def sheets(self) -> dict[str, Array]:
+        """What `FeatureColumns` takes."""
+        return dict(zip(OWN, self.fleet.wheels[self.rows].T.copy(), strict=True))
+
+    @property
+    def heavy(self) -> Array:
+        """Mass of each car over that of the car in the middle."""
+        return np.asarray(self.fleet.wheels[self.rows, 0] / self.fleet.wheels[self.middle, 0])
+
+    @property
+    def farther(self) -> Array:
+        """How much farther each car gets with the same energy than the car in the middle."""
+        used = self.fleet.kwh_100km
+        known = used[self.middle] / used[self.rows]
+        return np.where(np.isfinite(known), known, 1.0 / self.heavy)

@@ -31,6 +31,7 @@ class Ranges:
         count = len(group.cars)
         self.group, self.ways, self._in = group, ways, assembler
         self._capacity, self.reserve = capacity, reserve
+        self._farther = np.ones(count) if group.parts is None else group.parts.farther
         self.km = np.full((count, len(LEVELS)), np.nan)
         self.arrival, self.arrival_empty = np.full(count, np.nan), np.full(count, np.nan)
         self._looked = np.full(count, -np.inf)
@@ -41,6 +42,10 @@ class Ranges:
     def capacity(self, cars: Cars) -> Array:
         told = self._in.last_v[self.group.cars[cars], CAP]
         return np.where(np.isnan(self._capacity[cars]), told, self._capacity[cars])
+
+    def planned_capacity(self, cars: Cars) -> Array:
+        """kWh with which the car that ways are planned for gets as far as each of these with its own battery."""
+        return np.asarray(self.capacity(cars) * self._farther[cars])
 
     def used_kwh(self, cars: Cars) -> Array:
         t = self.group.tally
@@ -74,7 +79,7 @@ class Ranges:
         """Renew the ranges of these cars; `clock` is each car's own time."""
         first = np.isinf(self._looked[cars])
         self._looked[cars] = np.where(first, wall - self._spread[cars], wall)
-        soc, capacity = self.soc(cars), self.capacity(cars)
+        soc, capacity = self.soc(cars), self.planned_capacity(cars)
         known = np.isfinite(soc) & np.isfinite(capacity)
         for column in (self.km, self.arrival, self.arrival_empty):
             column[cars[~known]] = np.nan
@@ -109,7 +114,7 @@ class Ranges:
     def details(self, car: int) -> dict[str, Any]:
         """What a page draws of one car: the fan of charge over distance and the way's notes."""
         one = np.array([car])
-        soc, capacity = float(self.soc(one)[0]), float(self.capacity(one)[0])
+        soc, capacity = float(self.soc(one)[0]), float(self.planned_capacity(one)[0])
         if not (soc == soc and capacity == capacity and np.isfinite(self.km[car]).all()):
             return {"fan": None, "notes": [self.ways.problem] if self.ways.problem else []}
         past = self.group.tally.past_of(car)

@@ -83,18 +83,16 @@ class Service:
 
     def _groups(self, cars: list[Any]) -> None:
         """Cars that share a model and how it is used are columns of one engine."""
-        keys: dict[tuple[int, bool], list[int]] = {}
+        keys: dict[tuple[int, bool, bool], list[int]] = {}
         for i, car in enumerate(cars):
-            keys.setdefault((id(self.roster.models[i]), car.calibrate), []).append(i)
+            keys.setdefault((id(self.roster.models[i]), car.calibrate, i in self.roster.rows), []).append(i)
         self.groups: list[Group] = []
         self.ranges: list[Ranges] = []
         self.place = np.zeros((len(cars), 2), np.int64)  # group, and number in it
-        for (_, calibrate), members in keys.items():
+        for (_, calibrate, _), members in keys.items():
             numbers = np.array(members)
             model = self.roster.models[members[0]]
-            group = Group(model, numbers, calibrate, self.check)
-            for local, number in enumerate(members):
-                self.roster.give_part(number, group.parts, local)
+            group = Group(model, numbers, calibrate, self.check, self.roster.parts(members))
             capacity = np.array([np.nan if cars[i].capacity_kwh is None else cars[i].capacity_kwh for i in members])
             reserve = np.array([cars[i].reserve_soc for i in members])
             self.place[numbers, 0], self.place[numbers, 1] = len(self.groups), np.arange(len(members))

@@ -24,18 +24,20 @@ PATIENCE_S = 20.0  # readings further apart are a gap
 
 
 class Slow:
-    """The widening of one model's bands."""
+    """The widening of the bands of cars of one model, each `heavy` times as heavy as it."""
 
-    def __init__(self, model: PowerModel, level: float) -> None:
+    def __init__(self, model: PowerModel, level: float, heavy: Array) -> None:
         self._z = float(ndtri(0.5 + level / 2))
-        self.mass_t = effective_mass_t(model)
+        self.mass_t = effective_mass_t(model) * heavy
 
-    def widened(self, raw: Array, speed: Array, sure: Array) -> tuple[Array, Array, Array]:
+    def widened(self, cars: NDArray[np.int64], raw: Array, speed: Array, sure: Array) -> tuple[Array, Array, Array]:
         """(mean, lower, upper) of bands [n, 5]; `sure` is r of each row."""
         mean, lower, upper = raw[:, 0], raw[:, 1], raw[:, 2]
         if (sure == 1.0).all():
             return mean, lower, upper
-        extra = self._z * self.mass_t * np.maximum(speed, 0.0) / 3.6 * ACCELERATION_MS2 * np.sqrt(1.0 - sure * sure)
+        extra = (
+            self._z * self.mass_t[cars] * np.maximum(speed, 0.0) / 3.6 * ACCELERATION_MS2 * np.sqrt(1.0 - sure * sure)
+        )
         return mean, mean - np.hypot(mean - lower, extra), mean + np.hypot(upper - mean, extra)
 
 

@@ -21,10 +21,11 @@ _SUMS = ("km", "seconds", "mean_kwh", "measured_kwh", "size", "block_error", "bl
 
 
 class Tally:
-    """Sums of the drive of each vehicle, as `evband.streaming.LineStream` keeps them for one."""
+    """Sums of the drive of each vehicle, as `evband.streaming.LineStream` keeps them for one; its errors are `unit` times those
+    of `errors`, and what is known of them is kept in that unit."""
 
-    def __init__(self, errors: ErrorModel | None, vehicles: int, members: int, hz: float, level: float = 0.9) -> None:
-        self.errors, self.step = errors, 1.0 / hz
+    def __init__(self, errors: ErrorModel | None, unit: Array, members: int, hz: float, level: float = 0.9) -> None:
+        self.errors, self.unit, self.step, vehicles = errors, unit, 1.0 / hz, len(unit)
         self._sums = {name: np.zeros(vehicles) for name in (*_SUMS, *_KALMAN)}
         self.members_kwh = np.zeros((vehicles, members))
         self._quantile = 0.0 if errors is None else float(stdtrit(errors.dof, 0.5 + level / 2))
@@ -51,17 +52,18 @@ class Tally:
         s["km"][cars] += np.maximum(np.nan_to_num(speed), 0.0) * self.step / HOUR
         if e is None:
             return
-        size = (1.0 - e.share) + e.share * np.minimum(noise, e.most) / e.noise
+        unit = self.unit[cars]
+        size = (1.0 - e.share) + e.share * np.minimum(noise / unit**2, e.most) / e.noise
         size = np.where(outside, OUTSIDE * size, size)
         known = measuring & np.isfinite(power)
         some = cars[known]
         s["measured_kwh"][some] += power[known] * self.step / HOUR
-        self._measured(some, (power - mean)[known], size[known])
+        self._measured(some, ((power - mean) / unit)[known], size[known])
         self._wait(cars[measuring & ~known], self.step)
         rest = ~known
         some = cars[rest]
         s["seconds"][some] += self.step
-        s["mean_kwh"][some] += (mean[rest] + e.bias) * self.step / HOUR
+        s["mean_kwh"][some] += (mean + e.bias * unit)[rest] * self.step / HOUR
         s["size"][some] += size[rest] * self.step
         own = 1.0 - e.mean.weight  # what all members share changes no spread
         self.members_kwh[some] += own * location[rest] * (self.step / HOUR)
@@ -113,13 +115,13 @@ class Tally:
         seconds, members = s["seconds"][cars], self.members_kwh[cars]
         t = np.maximum(seconds, self.step)
         within = e.trip_effect + e.slow * phi(t / e.slow_s) + e.fast / t
-        scale = np.sqrt(s["size"][cars] / t * within * (t / HOUR) ** 2 + e.epistemic(members.T))
+        scale = np.sqrt(s["size"][cars] / t * within * (self.unit[cars] * t / HOUR) ** 2 + e.epistemic(members.T))
         centre = s["measured_kwh"][cars] + s["mean_kwh"][cars]
         half = self._quantile * np.where(seconds > 0.0, scale, 0.0)
         return centre, centre - half, centre + half
 
     def past(self, cars: Cars) -> SoFar:
-        """The drives so far as one `SoFar` whose numbers are columns [cars, 1]: what `Ahead.energy` needs of them."""
+        """The drives so far as one `SoFar` whose numbers are columns [cars, 1]: what `Ahead.energy` needs of them, in `unit`."""
         assert self.errors is not None
         past: Any = SoFar(self.errors)
         for name in _KALMAN:

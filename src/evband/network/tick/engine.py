@@ -45,6 +45,15 @@ class Band(NamedTuple):
     levels: NDArray[np.float64]  # of a quantile head, else empty
 
 
+class Own(NamedTuple):
+    """Heads of each vehicle's own on the shared recurrent weights; all empty where vehicles share the heads, too."""
+
+    weights: NDArray[np.float32]  # [vehicles, members, road + hidden] of the location
+    level: NDArray[np.float32]  # [vehicles, members] bias of the raw scale
+    std: NDArray[np.float64]  # [vehicles] kW
+    stretch: NDArray[np.float64]  # [vehicles, 2]: moving, standing
+
+
 class Memory(NamedTuple):
     """What is kept of every vehicle from tick to tick."""
 
@@ -62,6 +71,7 @@ def advance(
     target: tuple[Any, ...],  # Target
     band: tuple[Any, ...],  # Band
     memory: tuple[Any, ...],  # Memory
+    heads: tuple[Any, ...],  # Own
     x: NDArray[np.float32],  # [count, features]
     r: NDArray[np.float32],  # [count, road]
     who: NDArray[np.int64],  # [count] vehicles
@@ -72,6 +82,7 @@ def advance(
     A vehicle with an input that is not a number gets a band of NaN and keeps its state.
     """
     net, task, aim, how, kept = Network(*network), Work(*work), Target(*target), Band(*band), Memory(*memory)
+    own, shared = Own(*heads), aim.std
     done = 0
     while done < len(who):
         count = 0
@@ -89,8 +100,12 @@ def advance(
             vehicle = who[slot]
             stands = aim.speed >= 0 and task.x[v, aim.speed] < aim.standstill
             stretch = aim.standing_stretch if stands else aim.stretch
-            mu, raw = kept.location[vehicle], task.raw[v]
-            add_road(net, task.r[v], mu)
+            mu, raw, std = kept.location[vehicle], task.raw[v], shared
+            if len(own.std):
+                std, stretch = own.std[vehicle], own.stretch[vehicle, 1 if stands else 0]
+                own_location(net, own.weights[vehicle], task.r[v], kept.arena, task.rows[v], mu)
+            else:
+                add_road(net, task.r[v], mu)
             if len(how.levels):
                 for m in range(net.members):
                     for j in range(net.outputs):
@@ -99,20 +114,31 @@ def advance(
             else:
                 s = kept.scale[vehicle]
                 for m in range(net.members):
-                    mu[m] += raw[m, 0] + net.head_bias[m, 0]
-                    s[m] = raw[m, 1] + net.head_bias[m, 1]
+                    if len(own.std):
+                        mu[m] += net.head_bias[m, 0]
+                        s[m] = raw[m, 1] + own.level[vehicle, m]
+                    else:
+                        mu[m] += raw[m, 0] + net.head_bias[m, 0]
+                        s[m] = raw[m, 1] + net.head_bias[m, 1]
                 mixture_row(
-                    aim,
-                    stretch,
-                    mu,
-                    s,
-                    kept.spare,
-                    how.inflation,
-                    how.standard,
-                    how.cubics,
-                    kept.warm[vehicle],
-                    out[slot],
-                )
+                    aim.mean, std, aim.tail, stretch, mu, s, kept.spare, how.inflation, how.standard, how.cubics,
+                    kept.warm[vehicle], out[slot],
+                )  # fmt: skip
+
+
+@compiled(fastmath={"contract", "reassoc"})
+def own_location(
+    net: Network, weights: NDArray[np.float32], r: NDArray[np.float32], arena: NDArray[np.float32], at: int, mu: NDArray[np.float64]
+) -> None:  # fmt: skip
+    """mu [members] = weights . (r, h) of a vehicle whose state begins at `at` in the arena."""
+    roads, last = len(r), 2 * net.units * (net.layers - 1)
+    for m in range(net.members):
+        total, h = 0.0, at + 2 * net.units * net.layers * m + last
+        for k in range(roads):
+            total += weights[m, k] * r[k]
+        for k in range(net.hidden):
+            total += weights[m, roads + k] * arena[h + k]
+        mu[m] = total
 
 
 @compiled()
@@ -196,6 +222,7 @@ class Engine:
         self.location = np.zeros((self.vehicles, s.members))  # kW, of each vehicle's last tick, before the stretch
         self.scale = np.zeros((self.vehicles, s.members))  # kW, likewise; zero for a quantile head
         self.bands = np.zeros((self.vehicles, len(COLUMNS)))  # what tick writes
+        self._own = Own(np.zeros((0, 0, 0), np.float32), np.zeros((0, 0), np.float32), np.zeros(0), np.zeros((0, 2)))
         self._memory = Memory(self._arena, self.location, self.scale, self._warm, np.zeros(max(s.members, s.outputs)))
         self._x, self._r = np.zeros((1, s.features), np.float32), np.zeros((1, s.road), np.float32)
 
@@ -210,8 +237,23 @@ class Engine:
             raise SettingsError(f"A band's level must lie between 0 and 1, such as 0.9, not {level}.")
         self._target = self._target._replace(tail=0.5 - level / 2)
         self._band = self._band._replace(standard=member_quantiles(self._nu, level))
-        parts = (self._network, self._work, self._target, self._band, self._memory)
+        self._arrange()
+
+    def _arrange(self) -> None:
+        parts = (self._network, self._work, self._target, self._band, self._memory, self._own)
         self._arguments = [tuple(part) for part in parts]
+
+    def own_heads(self, weights: ArrayLike, level: ArrayLike, std: ArrayLike, stretch: ArrayLike) -> None:
+        """Give each vehicle a location head, a level of its scale, a unit in kW and stretches (moving, standing) of its own;
+        what is recurrent stays shared. See `Own` for the shapes."""
+        s = self.sizes
+        shapes = ((s.members, s.road + s.hidden), (s.members,), (), (2,))
+        kinds = (np.float32, np.float32, np.float64, np.float64)
+        found = [np.ascontiguousarray(a, kind) for a, kind in zip((weights, level, std, stretch), kinds, strict=True)]
+        if len(self._levels) or [a.shape for a in found] != [(self.vehicles, *shape) for shape in shapes]:
+            raise SettingsError("Own heads are for t and Gaussian heads, and must fit the shared network.")
+        self._own = Own(*found)
+        self._arrange()
 
     def tick(self, x: Floats, r: Floats = (), vehicle: int = 0) -> NDArray[np.float64]:
         """One step of one vehicle: mean, lower, upper, aleatoric, epistemic in kW, a view that its next tick overwrites.

@@ -104,7 +104,9 @@ def quantile(
 
 @compiled(error_model="numpy")
 def mixture_row(
-    target: Target,
+    centre: float,  # kW, what a location of 0 means
+    std: float,  # kW
+    tail: float,  # probability beyond each end of the band
     k: float,  # stretch
     mu: Array,  # [members] standardised location in, kW out
     s: Array,  # [members] raw scale in, kW out
@@ -121,9 +123,9 @@ def mixture_row(
     smallest = np.inf
     for m in range(members):
         x = s[m]
-        scale = target.std * (max(x, 0.0) + math.log1p(math.exp(-abs(x))) + SCALE_FLOOR)  # softplus and its floor
+        scale = std * (max(x, 0.0) + math.log1p(math.exp(-abs(x))) + SCALE_FLOOR)  # softplus and its floor
         s[m], inverse[m] = scale, 1.0 / scale
-        mu[m] = target.mean + target.std * mu[m]
+        mu[m] = centre + std * mu[m]
         mean += mu[m]
         noise += scale * scale * inflation[m]
         smallest = min(smallest, scale)
@@ -135,7 +137,7 @@ def mixture_row(
     total = math.sqrt(noise + spread)
     out[0], out[3], out[4] = mean, k * math.sqrt(noise), k * math.sqrt(spread)
     for end in range(2):
-        above = target.tail if end else 1.0 - target.tail
+        above = tail if end else 1.0 - tail
         q = quantile(above, mean + warm[end] * total, smallest, mu, s, inverse, standard[end], cubics)
         warm[end] = (q - mean) / total
         out[1 + end] = mean + k * (q - mean)
