@@ -1,64 +1,117 @@
-"""How long a fleet of made-up cars takes, and how large it is: `python -m benchmarks.fleet.scale --cars 10000`.
+"""How long a fleet takes, what it needs, and whether a killed worker or another engine changes a bit of it.
 
-Each car has three trips of ten minutes, with plain physics and numbers of its own; the lake is Parquet, 500 cars per file.
-Prints one CSV row: cars, workers, engine, seconds, seconds per car, bytes per part, pooled coverage, warnings.
+    python -m benchmarks.fleet.simulated --cars 10000 -o LAKE
+    python -m benchmarks.fleet.scale LAKE --cars 10000 --workers 2 --ray auto --kill       # -> results/fleet_scale.csv
+    python -m benchmarks.fleet.scale LAKE --cars 1000 --workers 1                          # adds rows to it
+
+Each car has three trips of ten minutes at 1 Hz. Seconds are those of the whole command: finding cars, starting workers,
+fitting, prior and report. With --kill the worker that is busiest is killed after a third of the cars. The last column is a
+hash of all bytes of the first `SAME` cars' parts: equal hashes are equal parts.
+
 """
 
 from __future__ import annotations
 
 import argparse
-import tempfile
+import csv
+import hashlib
+import os
+import shutil
+import signal
 import time
 from pathlib import Path
+from typing import Any
 
-import numpy as np
-import polars as pl
+from benchmarks.common.results_file import RESULTS, show, write
+from benchmarks.fleet.simulated import PER_FILE
 
-from evband.fleet import fit_fleet
-from evband.simulation.cycles import follow, random_drive
-
-TRIPS, SECONDS, PER_FILE = 3, 600, 500
+SAME = 200  # cars whose parts are hashed
 
 
-def car(number: int) -> pl.DataFrame:
-    """Three drives of one car: traction at 85 to 95 %, half of braking back, some hundred watts beside it."""
-    rng = np.random.default_rng(number)
-    mass, cda, crr = 1600.0 * rng.normal(1.0, 0.08), 0.62 * rng.normal(1.0, 0.08), 0.009 * rng.normal(1.0, 0.15)
-    good, aux = rng.uniform(0.85, 0.95), rng.uniform(0.3, 1.0)
-    tables = []
-    for trip in range(TRIPS):
-        reference = random_drive([("town", 200.0), ("rural", 200.0), ("motorway", 300.0)], rng)
-        v = follow(reference, 1.0, SECONDS, 0.5, rng)
-        a = np.gradient(v)
-        wheel = (1.05 * mass * a + crr * mass * 9.81 * (v > 0.1) + 0.6 * cda * v**2) * v / 1000.0
-        power = aux + np.where(wheel > 0, wheel / good, 0.6 * wheel) + 0.5 * rng.standard_normal(SECONDS)
-        columns = {"time_s": np.arange(float(SECONDS)), "speed_kmh": 3.6 * v, "power_kw": power}
-        tables.append(pl.DataFrame(columns).with_columns(trip_id=pl.lit(f"{number}-{trip}")))
-    return pl.concat(tables).with_columns(vehicle_id=pl.lit(f"car{number:06d}"))
+def processes() -> dict[int, str]:
+    """Workers on this machine: of this command's pool, or Ray's."""
+    found = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            name = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            parent = int((folder / "stat").read_text().rsplit(")", 1)[1].split()[1])
+        except (OSError, ValueError):
+            continue
+        if name.startswith("ray::") or (parent == os.getpid() and "spawn_main" in name):
+            found[int(folder.name)] = name
+    return found
+
+
+def status(pid: int, field: str) -> int:
+    """kB of a process."""
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) for line in lines if line.startswith(field)), 0)
+
+
+class Watch:
+    """Called after each batch: the largest worker so far, and the kill."""
+
+    def __init__(self, kill: bool) -> None:
+        self.kill, self.killed, self.largest = kill, 0, 0
+        self.began = time.perf_counter()
+
+    def __call__(self, done: int, total: int) -> None:
+        pids = processes()
+        self.largest = max([self.largest, *(status(pid, "VmHWM") for pid in pids)])
+        if self.kill and not self.killed and 3 * done >= total:
+            busy = [pid for pid, name in pids.items() if "work" in name or "spawn_main" in name]
+            self.killed = max(busy, key=lambda pid: status(pid, "VmRSS"))
+            os.kill(self.killed, signal.SIGKILL)
+        if done % 1000 < 50 or done == total:
+            print(f"{done} of {total} cars, {time.perf_counter() - self.began:.0f} s", flush=True)
+
+
+def parts_hash(folder: Path) -> str:
+    digest = hashlib.sha256()
+    for file in sorted((folder / "cars").glob("*.evband"))[:SAME]:
+        digest.update(file.name.encode() + file.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def measure(given: argparse.Namespace) -> dict[str, Any]:
+    from evband.fleet import run_fleet
+
+    files = [str(given.lake / f"part-{first:06d}.parquet") for first in range(0, given.cars, PER_FILE)]
+    output = given.lake.with_name(f"fleet-{given.cars}-{given.workers}-{given.ray}")
+    shutil.rmtree(output, ignore_errors=True)
+    watch = Watch(given.kill)
+    options = {"sheets": given.lake.with_suffix(".toml"), "workers": given.workers, "ray": given.ray, "tell": watch}
+    table = run_fleet("fit", files, output, **options)
+    seconds = time.perf_counter() - watch.began
+    size = sum(file.stat().st_size for file in output.rglob("*") if file.is_file())
+    return {
+        "cars": given.cars, "workers": given.workers, "ray": given.ray, "killed": int(watch.killed > 0),
+        "seconds": round(seconds, 1), "core_seconds_per_car": round(seconds * given.workers / given.cars, 4),
+        "part_kb": round(sum(f.stat().st_size for f in (output / "cars").iterdir()) / len(table) / 1e3, 1),
+        "fleet_mb": round(size / 1e6, 1), "largest_worker_mb": round(watch.largest / 1e3), "cars_done": len(table),
+        "warnings": int((table["warning"] != "").sum()), "last_trip_coverage": round(float(table["coverage"].drop_nulls().to_numpy().mean()), 4),
+        "hash": parts_hash(output),
+    }  # fmt: skip
 
 
 def main() -> None:
-    arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("--cars", type=int, default=100)
-    arguments.add_argument("--workers", type=int, default=2)
-    arguments.add_argument("--ray", default="off")
-    given = arguments.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        lake, fleet = Path(folder) / "lake", Path(folder) / "fleet"
-        lake.mkdir()
-        for first in range(0, given.cars, PER_FILE):
-            numbers = range(first, min(first + PER_FILE, given.cars))
-            pl.concat([car(n) for n in numbers]).write_parquet(lake / f"{first}.parquet")
-        began = time.perf_counter()
-        table = fit_fleet([str(lake)], fleet, mass_kg=1600.0, cda_m2=0.62, workers=given.workers, ray=given.ray)
-        seconds = time.perf_counter() - began
-        size = sum(file.stat().st_size for file in (fleet / "cars").iterdir()) / max(1, len(table))
-    warned = int((table["warning"] != "").sum())
-    print("cars,workers,ray,seconds,seconds_per_car,bytes_per_part,coverage,warnings")
-    print(
-        f"{given.cars},{given.workers},{given.ray},{seconds:.1f},{seconds / given.cars:.4f},{size:.0f},"
-        f"{np.nanmean(table['coverage'].to_numpy().astype(float)):.3f},{warned}"
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("lake", type=Path)
+    parser.add_argument("--cars", type=int, default=1000)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--ray", default="off")
+    parser.add_argument("--kill", action="store_true")
+    given = parser.parse_args()
+    path = RESULTS / "fleet_scale.csv"
+    rows: list[dict[str, Any]] = []
+    if path.exists():
+        rows = list(csv.DictReader(line for line in path.read_text().splitlines() if not line.startswith("#")))
+    rows.append(measure(given))
+    write(path, rows, f"the command of the last row; three trips of ten minutes per car; hash of {SAME} cars' parts")
+    show("a fleet", rows)
 
 
 if __name__ == "__main__":

@@ -152,7 +152,7 @@ def scores(arrays: Arrays, bands: Any) -> dict[str, float]:
 
 def started(arrays: Arrays, car: str, seed: int, base: str | None) -> Iterator[dict[str, Any]]:
     """Zero minutes, then the others, each from the start."""
-    from evband.adaptation.member import Evidence
+    from evband.adaptation.members import Evidence
     from evband.adaptation.starting import start
     from evband.adaptation.update import trip_effects, updated
     from evband.network.predict import hidden_states

@@ -78,6 +78,7 @@ EXTRAS = {  # package -> the extra that installs it
     "optuna": "study",
     "onnx": "onnx",
     "ray": "fleet",
+    "fsspec": "fleet",
     **dict.fromkeys(("starlette", "uvicorn", "websockets", "orjson", "serial"), "live"),
 }
 

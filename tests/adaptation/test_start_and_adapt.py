@@ -139,7 +139,7 @@ def test_a_damaged_base_is_one_sentence(tmp_path) -> None:
 
 def test_the_posterior_of_a_linear_car_is_the_textbooks() -> None:
     """With Gaussian rows and no trip effects, members after the update have the mean and covariance of Bayes' rule."""
-    from evband.adaptation.member import CORRELATED
+    from evband.adaptation.members import CORRELATED
 
     rng = np.random.default_rng(0)
     q, rows, members, noise = 3, 60, 4000, 0.5

@@ -388,3 +388,16 @@ def test_the_cabins_draw_is_an_input_and_counts_once_in_the_path() -> None:
     assert features.physical(features.least_squares())["hvac"] == pytest.approx(1.0, abs=0.05)
     without = [*heated[:5], drive("bare", seed=9)]
     assert "hvac_power_kw" not in FeatureMap.fit(without, "auto").channels
+
+
+def test_compiled_grades_are_the_slope_run_along_the_trip() -> None:
+    rng = np.random.default_rng(3)
+    elevation, speed = np.cumsum(rng.normal(0.0, 0.3, 400)), rng.uniform(0.0, 30.0, 400) * (rng.random(400) > 0.2)
+    elevation[rng.random(400) < 0.1] = np.nan
+    start = rng.random(400) < 0.01
+    slope, expected = road_load.Slope(), []
+    for height, moved, anew in zip(elevation.tolist(), speed.tolist(), start.tolist(), strict=True):
+        if anew:
+            slope.reset()
+        expected.append(slope.update(height, moved))
+    np.testing.assert_array_equal(road_load.grades(elevation, speed, start, 1.0), expected)

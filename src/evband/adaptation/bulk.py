@@ -43,6 +43,7 @@ class Fleet:
     stretch: NDArray[np.float64]  # [cars, 2] of bands, moving and standing
     kwh_100km: NDArray[np.float64]  # [cars] on the drive that all cars are compared on; NaN where it is not known
     bad: tuple[tuple[Path, str], ...]  # parts that could not be read, and why
+    scales: NDArray[np.float64] | None = None  # [cars, 2] mean and deviation of the log scale's offset
 
     def __len__(self) -> int:
         return len(self.files)
@@ -70,7 +71,9 @@ def read_parts(files: Iterable[Path], base: Base | None = None) -> Fleet:
             ground = ground or find_base(file, str(meta["base"]))
             if meta["base"] != ground.digest:
                 raise ArtifactError("it rests on another base than the others.")
-            good.append((file, *_checked(tensors, ground), (*_wheel(meta["sheet"]), *_rest(meta))))
+            good.append(
+                (file, *_checked(tensors, ground), (*_wheel(meta["sheet"]), *_rest(meta), *_scale(meta["scale"])))
+            )
         except (EvbandError, OSError, LookupError, TypeError, ValueError) as problem:
             bad.append((file, str(problem)))
     if ground is None:
@@ -79,12 +82,12 @@ def read_parts(files: Iterable[Path], base: Base | None = None) -> Fleet:
     views = ground.settings(1.0, 0).architecture(len(INPUTS), len(ROADS)).unpack(ground.theta)
     weights = np.broadcast_to(moved(views).astype(np.float32), (len(good), *ground.spread.shape[:2])).copy()
     level = np.broadcast_to(views["head_b"][:, 1], (len(good), ground.members)).copy()
-    for k, (_, difference, own, _) in enumerate(good):
+    for k, (_, difference, own, *_) in enumerate(good):
         weights[k] += difference
         level[k] += own
-    numbers = np.array([each for *_, each in good]).reshape(-1, 6)
-    wheels, stretch, kwh = numbers[:, :3], numbers[:, 3:5], numbers[:, 5]
-    return Fleet(ground, tuple(file for file, *_ in good), weights, level, wheels, stretch, kwh, tuple(bad))
+    numbers = np.array([each for *_, each in good]).reshape(-1, 8)
+    wheels, stretch, kwh, scales = numbers[:, :3], numbers[:, 3:5], numbers[:, 5], numbers[:, 6:]
+    return Fleet(ground, tuple(file for file, *_ in good), weights, level, wheels, stretch, kwh, tuple(bad), scales)
 
 
 def _checked(tensors: dict[str, NDArray], ground: Base) -> tuple[Floats, Floats]:
@@ -94,6 +97,13 @@ def _checked(tensors: dict[str, NDArray], ground: Base) -> tuple[Floats, Floats]
     if not (np.isfinite(weights).all() and np.isfinite(level).all()):
         raise ArtifactError("the car's part holds numbers that are not finite; make it again with evband fleet fit.")
     return weights, level
+
+
+def _scale(saved: Any) -> tuple[float, ...]:
+    mean, sd = map(float, saved)
+    if not (abs(mean) <= 10 and 0 < sd < 10):
+        raise ArtifactError("the car's part is out of bounds; make it again with evband fleet fit.")
+    return mean, sd
 
 
 def _wheel(sheet: dict[str, Any]) -> tuple[float, ...]:

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evband.adaptation.made_up import drive_of_mean, signals_of
-from evband.adaptation.member import ROUNDS, Evidence, Member
+from evband.adaptation.members import ROUNDS, Evidence, Members
 from evband.adaptation.update import trip_effects
 from evband.errors import LogError, SettingsError, TripsError
 from evband.features.road_load import FADE_S, fades
@@ -170,16 +170,15 @@ def adapt_to_energy(model: PowerModel, trips: Sequence[TripEnergy], seed: int = 
     views = model.architecture_.unpack(theta)
     sd = NOISE * np.maximum([trip.kw for trip in fresh], LEAST_KW) / model.feature_map_.y_std
     alike = 1.0 + len(fresh) * (COMMON / NOISE) ** 2
-    for m in range(len(theta)):
-        rng = np.random.default_rng([seed, len(known), m])
-        member = Member(rows, m, views, float(before.neutral[m]), NU)
-        error = member.table[:, -1]
-        for _ in range(ROUNDS):
-            normal = member.normal((NU + 1) / (NU + (error / sd) ** 2) / sd**2 / alike)
-            error = member.errors(normal, precision[m])
-        weights = member.prior + normal.drawn(precision[m], rng)
-        views["road_w"][m], views["head_w"][m, 0] = weights[: len(ROADS)], weights[len(ROADS) :]
-        precision[m] += normal.information
+    members = Members(rows, slice(None), views, before.neutral, np.full(len(theta), NU))
+    error = members.table[..., -1]
+    for _ in range(ROUNDS):
+        normal = members.normal((NU + 1) / (NU + (error / sd) ** 2) / sd**2 / alike)
+        error = members.errors(normal, precision)
+    noise = np.random.default_rng([seed, len(known)]).standard_normal(members.prior.shape)
+    weights = members.prior + normal.drawn(precision, noise)
+    views["road_w"][:], views["head_w"][:, 0] = weights[:, : len(ROADS)], weights[:, len(ROADS) :]
+    precision += normal.information
     after = copy(model)
     after.theta_, after.fingerprints_ = theta, sorted({*known, *(trip.trace for trip in fresh)})
     left = len(trips) - len(fresh)

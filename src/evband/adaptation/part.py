@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as save_tensors
+from scipy.linalg import eigh
 
 from evband.adaptation.base import Base
 from evband.adaptation.starting import started
@@ -143,6 +144,6 @@ def _factors(precision: Array, ground: Base) -> Array:
     """[members, RANK, Q]: rows whose outer products sum to the largest part of the whitened information."""
     inverse = ground.precision_inverse_root
     whitened = inverse @ precision @ inverse.transpose(0, 2, 1) - np.eye(precision.shape[1])
-    values, vectors = np.linalg.eigh((whitened + whitened.transpose(0, 2, 1)) / 2)
-    largest = np.sqrt(np.clip(values[:, None, -RANK:], 0.0, 1e9))
-    return np.asarray((vectors[:, :, -RANK:] * largest).transpose(0, 2, 1))
+    size = whitened.shape[1]
+    found = [eigh(one, subset_by_index=(size - RANK, size - 1), check_finite=False, driver="evr") for one in whitened]
+    return np.stack([(vectors * np.sqrt(np.clip(values, 0.0, 1e9))).T for values, vectors in found])

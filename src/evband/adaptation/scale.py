@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,27 +36,30 @@ _MOST = 1e8  # squared errors in standardised units: no product of `_AT_ONCE` le
 
 @dataclass(frozen=True)
 class Offsets:
-    """What is known of the offset, as a density over `OFFSETS`."""
+    """What members know of the offset: densities [members, offsets] over `OFFSETS`."""
 
     density: Array
 
     def of_a_trip(self) -> Offsets:
         """Of the next trip, which has a level of its own."""
-        blurred = NEAR @ self.density
-        return Offsets(blurred / blurred.sum())
+        blurred = self.density @ NEAR
+        return Offsets(blurred / blurred.sum(1, keepdims=True))
 
-    def at(self, rank: float) -> float:
-        """Quantile."""
-        return float(np.interp(rank, np.cumsum(self.density), OFFSETS))
+    def at(self, ranks: Array) -> Array:
+        """[members], each member's quantile."""
+        summed = np.cumsum(self.density, 1)
+        return np.array([np.interp(rank, one, OFFSETS) for rank, one in zip(ranks, summed, strict=True)])
 
-    @cached_property
-    def likeliest(self) -> float:
-        return float(OFFSETS[self.density.argmax()])
+    @property
+    def likeliest(self) -> Array:
+        return np.asarray(OFFSETS[self.density.argmax(1)])
 
     @property
     def moments(self) -> tuple[float, float]:
-        mean = float(self.density @ OFFSETS)
-        return mean, max(0.05, float(self.density @ (OFFSETS - mean) ** 2) ** 0.5)
+        """Of all members together."""
+        density = self.density.mean(0)
+        mean = float(density @ OFFSETS)
+        return mean, max(0.05, float(density @ (OFFSETS - mean) ** 2) ** 0.5)
 
 
 @dataclass(frozen=True)
@@ -66,18 +68,20 @@ class ScalePrior:
 
     mean: float
     sd: float
-    correlated: float = SCALE_CORRELATED  # rows that count as one
 
-    def posterior(self, raw: Array, error: Array, nu: float, groups: Sequence[NDArray[np.int64]]) -> Offsets:
-        """Given errors of rows: each trip is a draw about the car's level."""
-        log = -((OFFSETS - self.mean) ** 2) / (2 * self.sd**2)
-        for group in groups:
-            fit = np.zeros(len(OFFSETS))
-            add_log_likelihood(raw[group], error[group], nu, _SCALES, fit)
-            fit /= self.correlated
-            log += np.log(NEAR @ np.exp(fit - fit.max()) + 1e-300)
-        density = np.exp(log - log.max())
-        return Offsets(density / density.sum())
+    def posterior(
+        self, raw: Array, error: Array, nu: Array, trips: Sequence[NDArray[np.int64]], every: int = 1
+    ) -> Offsets:
+        """Given errors [members, rows] of these rows of each trip, every so manieth of its own: trips are draws about the
+        car's level."""
+        log = np.tile(-((OFFSETS - self.mean) ** 2) / (2 * self.sd**2), (len(raw), 1))
+        for rows in trips:
+            fit = np.zeros(log.shape)
+            add_log_likelihood(raw, error, nu, rows, _SCALES, fit)
+            fit *= every / SCALE_CORRELATED
+            log += np.log(np.exp(fit - fit.max(1, keepdims=True)) @ NEAR + 1e-300)
+        density = np.exp(log - log.max(1, keepdims=True))
+        return Offsets(density / density.sum(1, keepdims=True))
 
 
 def ranks_of(offsets: Array) -> Array:
@@ -87,28 +91,31 @@ def ranks_of(offsets: Array) -> Array:
 
 
 @compiled(fastmath=True, error_model="numpy", boundscheck=False)
-def add_log_likelihood(raw: Array, error: Array, nu: float, scales: Array, out: Array) -> None:
-    """out[k] += sum over rows of the log density of a Student-t, s = softplus(raw + OFFSETS[k]) + SCALE_FLOOR.
+def add_log_likelihood(raw: Array, error: Array, nu: Array, rows: NDArray[np.int64], scales: Array, out: Array) -> None:
+    """out[m, k] += sum over rows of the log density of a Student-t, s = softplus(raw + OFFSETS[k]) + SCALE_FLOOR.
 
     But for a constant it is  nu log s - (nu + 1)/2 log(s^2 + e^2 / nu).
     """
-    count, rows = len(out), len(raw)
+    members, count = out.shape
     one, two = np.ones(count), np.ones(count)
-    for row in range(rows):
-        place = (raw[row] - 3.0 - _FIRST) / _STEP
-        place = min(max(place, 1.0), float(_NODES - count - 3))
-        node = int(place)
-        f = place - node
-        w0, w1 = -f * (f - 1.0) * (f - 2.0) / 6.0, (f + 1.0) * (f - 1.0) * (f - 2.0) / 2.0
-        w2, w3 = -(f + 1.0) * f * (f - 2.0) / 2.0, (f + 1.0) * f * (f - 1.0) / 6.0
-        square = min(error[row] * error[row], _MOST) / nu
-        s0, s1 = scales[node - 1 : node - 1 + count], scales[node : node + count]
-        s2, s3 = scales[node + 1 : node + 1 + count], scales[node + 2 : node + 2 + count]
-        for k in range(count):
-            s = w0 * s0[k] + w1 * s1[k] + w2 * s2[k] + w3 * s3[k]
-            one[k] *= s
-            two[k] *= s * s + square
-        if (row + 1) % _AT_ONCE == 0 or row == rows - 1:
+    for m in range(members):
+        total = out[m]
+        for number in range(len(rows)):
+            row = rows[number]
+            place = (raw[m, row] - 3.0 - _FIRST) / _STEP
+            place = min(max(place, 1.0), float(_NODES - count - 3))
+            node = int(place)
+            f = place - node
+            w0, w1 = -f * (f - 1.0) * (f - 2.0) / 6.0, (f + 1.0) * (f - 1.0) * (f - 2.0) / 2.0
+            w2, w3 = -(f + 1.0) * f * (f - 2.0) / 2.0, (f + 1.0) * f * (f - 1.0) / 6.0
+            square = min(error[m, row] * error[m, row], _MOST) / nu[m]
+            s0, s1 = scales[node - 1 : node - 1 + count], scales[node : node + count]
+            s2, s3 = scales[node + 1 : node + 1 + count], scales[node + 2 : node + 2 + count]
             for k in range(count):
-                out[k] += nu * math.log(one[k]) - 0.5 * (nu + 1.0) * math.log(two[k])
-                one[k] = two[k] = 1.0
+                s = w0 * s0[k] + w1 * s1[k] + w2 * s2[k] + w3 * s3[k]
+                one[k] *= s
+                two[k] *= s * s + square
+            if (number + 1) % _AT_ONCE == 0 or number == len(rows) - 1:
+                for k in range(count):
+                    total[k] += nu[m] * math.log(one[k]) - 0.5 * (nu[m] + 1.0) * math.log(two[k])
+                    one[k] = two[k] = 1.0

@@ -24,8 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evband.adaptation.checks import another_car, check_evidence, new_trips
-from evband.adaptation.member import FEWEST_ROWS, ROUNDS, Evidence, Member
-from evband.adaptation.scale import OFFSETS, SCALE_CORRELATED, Offsets, ScalePrior, ranks_of
+from evband.adaptation.members import FEWEST_ROWS, ROUNDS, Evidence, Members, together
+from evband.adaptation.scale import Offsets, ScalePrior, ranks_of
 from evband.adaptation.state import Adaptation
 from evband.channels import STANDING_KMH
 from evband.errors import SettingsError
@@ -77,7 +77,8 @@ def evidence_of(
         raise SettingsError(
             f"only {int(known.sum())} rows have measured power, {FEWEST_ROWS} are needed; give a longer log."
         )
-    h = hidden_states(model.architecture_, model.theta_, x, start)[:, known]
+    h = hidden_states(model.architecture_, model.theta_, x, start)
+    h = h if known.all() else h[:, known]
     terms, moving = r[known].astype(float), speed_kmh[known] >= STANDING_KMH
     y = power_kw[known] / model.feature_map_.y_std
     return Evidence(terms, h, y, trip[known], moving, trip_effects(model, terms))
@@ -101,29 +102,27 @@ def updated(model: PowerModel, rows: Evidence, trips: int, traces: Sequence[str]
     nu = degrees_of_freedom(model.architecture_, views)
     assert nu is not None
     ranks = ranks_of(views["head_b"][:, 1] - before.neutral)
-    early = rows.thinned
-    early_scale, scale = (ScalePrior(*before.scale, SCALE_CORRELATED / part.every) for part in (early, rows))
-    moving, early_moving = rows.moving_rows, early.moving_rows
-    likely = np.zeros(len(OFFSETS))
-    for m in range(len(theta)):
-        rng = np.random.default_rng([seed, len(model.fingerprints_), m])
-        first, member = (Member(part, m, views, float(before.neutral[m]), float(nu[m])) for part in (early, rows))
-        error = first.table[:, -1]
+    early, scale = rows.thinned, ScalePrior(*before.scale)
+    noise = np.random.default_rng([seed, len(model.fingerprints_)]).standard_normal(precision.shape[:2])
+    likely = []
+    for some in together(len(theta), len(rows.y), precision.shape[1]):
+        first, members = (Members(part, some, views, before.neutral, nu) for part in (early, rows))
+        error = first.table[..., -1]
         for _ in range(ROUNDS - 1):
-            normal, _ = first.reweighted(error, early_scale, early_moving)
-            error = first.errors(normal, precision[m])
-        normal, offsets = member.reweighted(member.errors(normal, precision[m]), scale, moving)
-        weights = member.prior + normal.drawn(precision[m], rng)
-        views["road_w"][m], views["head_w"][m, 0] = weights[: len(ROADS)], weights[len(ROADS) :]
-        precision[m] += normal.information
-        views["head_b"][m, 1] = before.neutral[m] + offsets.of_a_trip().at(ranks[m])
-        likely += offsets.density / len(theta)
+            normal, _ = first.reweighted(error, scale)
+            error = first.errors(normal, precision[some])
+        normal, offsets = members.reweighted(members.errors(normal, precision[some]), scale)
+        weights = members.prior + normal.drawn(precision[some], noise[some])
+        views["road_w"][some], views["head_w"][some, 0] = weights[:, : len(ROADS)], weights[:, len(ROADS) :]
+        precision[some] += normal.information
+        views["head_b"][some, 1] = before.neutral[some] + offsets.of_a_trip().at(ranks[some])
+        likely.append(offsets.density)
     after = copy(model)
     after.theta_, after.fingerprints_ = theta, sorted({*model.fingerprints_, *traces})
     after.adaptation_ = replace(
         before,
         precision=precision.astype(np.float32),
-        scale=Offsets(likely).moments,
+        scale=Offsets(np.concatenate(likely)).moments,
         minutes=before.minutes + len(rows.y) / model.settings_.hz / 60.0,
         trips=before.trips + trips,
     )

@@ -173,8 +173,8 @@ class StudentMixture(Mixture):
 
         return self._by_chunk(log_density)
 
-    def crps(self, y: ArrayLike) -> Array:
-        """The exact formula at one member (`standard_crps`), else adaptive quadrature to about 1e-6 of the spread."""
+    def crps(self, y: ArrayLike, tolerance: float = 1e-6) -> Array:
+        """The exact formula at one member (`standard_crps`), else adaptive quadrature to about so much of the spread."""
         target = self._target(y)
         if len(self.nu) == 1:
             mu, s = self.mu[0].astype(np.float64), self.s[0].astype(np.float64)
@@ -182,7 +182,7 @@ class StudentMixture(Mixture):
 
         def integrate(mu: Array, s: Array, rows: slice) -> Array:
             out = np.empty(mu.shape[1])
-            mixture_crps(target[rows], mu, s, self.nu, self._table, 1e-6, out)
+            mixture_crps(target[rows], mu, s, self.nu, self._table, tolerance, out)
             return out
 
         return self._by_chunk(integrate)

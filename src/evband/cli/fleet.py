@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from pathlib import Path
 from typing import Annotated
 
@@ -95,12 +96,17 @@ def evaluate(logs: LakeLogs, output: Folder, by: By = "vehicle_id", ray: RayAt =
 
 
 def _run(kind: str, logs: list[str], output: Path, **options: object) -> None:
+    from evband.cli.progress import duration, reporting
     from evband.fleet.fitting import TABLES, run_fleet
 
-    def tell(done: int, total: int) -> None:
-        print(f"{done} of {total} cars", file=sys.stderr, flush=True)
+    began = time.monotonic()
+    with reporting("cars") as report:
 
-    table = run_fleet(kind, logs, output, tell=tell, **options)  # type: ignore[arg-type]
+        def tell(done: int, total: int) -> None:
+            left = (time.monotonic() - began) * (total - done) / done
+            report(done, total, f"{duration(left)} left" if done < total else duration(time.monotonic() - began))
+
+        table = run_fleet(kind, logs, output, tell=tell, **options)  # type: ignore[arg-type]
     bad = table.filter(table["warning"] != "") if "warning" in table.columns else table.clear()
     for row in bad.head(10).to_dicts():
         print(f"evband: warning: {row['vehicle_id']}: {row['warning']}", file=sys.stderr)

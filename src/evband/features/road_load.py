@@ -129,13 +129,11 @@ def grades(elevation_m: np.ndarray, speed_ms: np.ndarray, start: np.ndarray, ste
     """Past grade at every row of a trip: `Slope` run along it, anew at each `start`. A level road needs no running."""
     if len(elevation_m) and (elevation_m == elevation_m[0]).all():
         return np.zeros(len(elevation_m))
-    slope = Slope()
+    from evband.features.slopes import run
+
     out = np.empty(len(elevation_m))
-    moved = speed_ms * step_s
-    for t, (e, d, anew) in enumerate(zip(elevation_m.tolist(), moved.tolist(), start.tolist(), strict=True)):
-        if anew:
-            slope.reset()
-        out[t] = slope.update(e, d)
+    numbers = (np.asarray(elevation_m, float), np.asarray(speed_ms * step_s, float), np.asarray(start, bool))
+    run(*map(np.ascontiguousarray, numbers), GRADE_LENGTH_M, GRADE_PRIOR_M2, out)
     return out
 
 

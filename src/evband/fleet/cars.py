@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,11 +12,12 @@ import numpy as np
 
 from evband.adaptation import Base
 from evband.adaptation.checks import new_trips
-from evband.adaptation.part import part_meta, read_part, save_part
+from evband.adaptation.part import part_meta, part_tensors, read_part, save_part
 from evband.adaptation.probes import consumption
 from evband.adaptation.starting import started
-from evband.errors import EvbandError, SettingsError
-from evband.fleet.lake import Car, read_cars
+from evband.errors import EvbandError, SettingsError, one_line
+from evband.fleet.drift import Drift
+from evband.fleet.lake import DAMAGE, Car, read_cars
 from evband.fleet.learning import learned
 from evband.trips import Trips
 from evband.vehicles import Sheet
@@ -24,7 +26,8 @@ if TYPE_CHECKING:
     from evband.model import PowerModel
 
 LEVEL = 0.9
-NUMBERS = ("crps_kw", "coverage", "energy_kwh_100km", "lower", "upper", "expected_kwh_100km")
+TRACES = "traces"  # of a row: fingerprints of the trips that the car has learned from; not in the table
+NUMBERS = ("crps_kw", "coverage", "energy_kwh_100km", "lower", "upper", "expected_kwh_100km", "drift")
 
 Row = dict[str, Any]
 
@@ -46,39 +49,47 @@ class Plan:
 
 def work(plan: Plan, cars: list[Car]) -> list[Row]:
     """Rows of a batch; what one car's log does never stops the others."""
-    todo = [car for car in cars if plan.kind != "fit" or _done(plan, car) is None]
+    done = {car.vehicle_id: _done(plan, car) for car in cars} if plan.kind == "fit" else {}
+    todo = [car for car in cars if not done.get(car.vehicle_id)]
     trips = read_cars(todo, 1.0, plan.base.settings(1.0, 0).bridge_s)
     rows: list[Row] = []
     for car in cars:
-        done = _done(plan, car) if plan.kind == "fit" else None
-        if done is not None:
-            rows.append(done)
-            continue
-        try:
-            found = trips[car.vehicle_id]
-            if isinstance(found, EvbandError):
-                raise found
-            rows += DO[plan.kind](plan, car, found)
-        except EvbandError as problem:
-            rows.append(_row(car, warning=str(problem)))
-        except (ArithmeticError, LookupError, TypeError, ValueError, OSError, np.linalg.LinAlgError) as problem:
-            rows.append(_row(car, warning=f"{type(problem).__name__}: {problem}"))
+        kept = done.get(car.vehicle_id)
+        rows += [kept] if kept else _one(plan, car, trips.pop(car.vehicle_id))
     return rows
 
 
-def _row(car: Car, trips: int = 0, hours: float = 0.0, warning: str = "", **numbers: float) -> Row:
+def _one(plan: Plan, car: Car, trips: Trips | EvbandError) -> list[Row]:
+    try:
+        if isinstance(trips, EvbandError):
+            raise trips
+        return DO[plan.kind](plan, car, trips)
+    except EvbandError as problem:
+        return lost(car, str(problem))
+    except (ArithmeticError, LookupError, TypeError, ValueError, OSError, MemoryError, *DAMAGE) as problem:
+        return lost(car, one_line(f"{type(problem).__name__}: {problem}"))
+
+
+def lost(car: Car, why: str) -> list[Row]:
+    """The row of a car that could not be done."""
+    return [_row(car, warning=why)]
+
+
+def _row(car: Car, trips: int = 0, hours: float = 0.0, warning: str = "", **numbers: float | None) -> Row:
     known = {name: numbers.get(name) for name in NUMBERS}
-    expected = known.pop("expected_kwh_100km")
+    last = {name: known.pop(name) for name in ("expected_kwh_100km", "drift")}
     head = {"vehicle_id": car.vehicle_id, "trips": trips, "hours": hours}
-    return {**head, **known, "warning": warning, "expected_kwh_100km": expected}
+    return {**head, **known, "warning": warning, **last}
 
 
 def _done(plan: Plan, car: Car) -> Row | None:
     """The row of a car whose part is whole and rests on the same logs, sheet and base."""
     try:
-        meta = part_meta(plan.part(car).read_bytes())
+        data = plan.part(car).read_bytes()
+        meta = part_meta(data)
         same = meta["base"] == plan.base.digest and meta["stamp"] == car.stamp
-        return dict(meta["row"]) if same and meta["sheet"] == _sheet(plan, car).to_dict() else None
+        same = same and meta["sheet"] == _sheet(plan, car).to_dict() and bool(part_tensors(data))
+        return {**meta["row"], TRACES: meta["fingerprints"]} if same else None
     except (EvbandError, OSError, LookupError, TypeError, ValueError):
         return None
 
@@ -98,26 +109,31 @@ def _fit(plan: Plan, car: Car, trips: Trips) -> list[Row]:
 def _update(plan: Plan, car: Car, trips: Trips) -> list[Row]:
     if not plan.part(car).exists():
         return _fit(plan, car, trips)
-    model, row = _load(plan, car), dict(part_meta(plan.part(car).read_bytes())["row"])
+    model, meta = _load(plan, car), part_meta(plan.part(car).read_bytes())
+    row = dict(meta["row"])
     try:
         fresh, _ = new_trips(model, trips)
     except EvbandError:  # nothing new
-        return [row]
-    return [_learn(plan, car, model, fresh, float(row["expected_kwh_100km"]))]
+        return [{**row, TRACES: model.fingerprints_}]
+    return [_learn(plan, car, model, fresh, float(row["expected_kwh_100km"]), Drift.of(meta.get("drift", ())))]
 
 
-def _learn(plan: Plan, car: Car, model: PowerModel, trips: Trips, expected: float) -> Row:
+def _learn(plan: Plan, car: Car, model: PowerModel, trips: Trips, expected: float, drift: Drift | None = None) -> Row:
     """Learn from trips, write the part, and give the row of the table."""
-    model, scores, notes = learned(model, trips, car.seed, plan.level)
+    found = learned(model, trips, car.seed, plan.level)
+    drift = reduce(Drift.after, found.readings, drift or Drift())
+    model, notes = found.model, found.notes + drift.notes(len(found.readings))
     model.adaptation_ = state = replace(model.adaptation_, notes=tuple(notes))
     kwh = consumption(model)
     lower, upper = map(float, np.quantile(kwh, [0.5 - plan.level / 2, 0.5 + plan.level / 2]))
     row = _row(
-        car, state.trips, state.minutes / 60.0, "; ".join(notes), **scores, energy_kwh_100km=float(kwh.mean()),
-        lower=lower, upper=upper, expected_kwh_100km=expected,
+        car, state.trips, state.minutes / 60.0, "; ".join(notes), **found.scores, energy_kwh_100km=float(kwh.mean()),
+        lower=lower, upper=upper, expected_kwh_100km=expected, drift=drift.change,
     )  # fmt: skip
-    save_part(model, plan.base, plan.part(car), model.fingerprints_, car.seed, stamp=car.stamp, row=row)
-    return row
+    save_part(
+        model, plan.base, plan.part(car), model.fingerprints_, car.seed, stamp=car.stamp, row=row, drift=drift.to_list()
+    )
+    return {**row, TRACES: model.fingerprints_}
 
 
 def _load(plan: Plan, car: Car) -> PowerModel:

@@ -4,23 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from datetime import date
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from evband.adaptation.base import Base
+from evband.adaptation.made_up import drive_of_mean
+from evband.adaptation.starting import sheet_of, started
 from evband.errors import ArtifactError, SettingsError
-from evband.fleet.cars import NUMBERS, Plan, work
+from evband.fleet.cars import NUMBERS, TRACES, Plan, lost, work
 from evband.fleet.engine import run
 from evband.fleet.lake import Car, find_cars
+from evband.fleet.learning import learned
 from evband.fleet.prior import fleet_prior
-from evband.fleet.report import write_fleet_report
+from evband.fleet.report import Before, write_fleet_report
 from evband.fleet.sheets import read_fleet_sheets, usual_sheet
 from evband.logs.writing import write_table
+from evband.trips import Trip, Trips
 
-BATCH = 50  # cars
+BATCH, BATCH_ROWS = 50, 1_000_000  # cars and rows
 TABLES = {"fit": "cars", "update": "cars", "predict": "predict", "energy": "energy", "evaluate": "scores"}
 
 Tell = Callable[[int, int], None]  # (cars done, cars in all)
@@ -56,13 +62,15 @@ def run_fleet(
     known = {} if sheets is None else read_fleet_sheets(Path(sheets))
     plan = Plan(kind, place, _base(place, kind, base), known, usual_sheet(known, mass_kg, cda_m2), level)
     rows: list[dict[str, Any]] = []
-    batches = _batches(cars, workers)
+    if workers > 1 or ray != "off":
+        warm_up(plan.base)
     done = 0
-    for batch in run(work, plan, batches, workers, ray):
+    for batch in run(work, plan, _batches(cars, workers), lost, workers, ray):
         rows += batch
         done += len({row["vehicle_id"] for row in batch})
         if tell:
             tell(done, len(cars))
+    name_twins(rows)
     table = _table(rows)
     if kind == "update":
         table = _with_others(place, table)
@@ -70,7 +78,7 @@ def run_fleet(
     if kind in ("fit", "update"):
         with suppress(SettingsError):  # fewer than three cars teach nothing about the next
             fleet_prior([place], place / "prior.evband", plan.base)
-        write_fleet_report(place / "report.html", table)
+        write_fleet_report(place / "report.html", table, _last_month(place, table))
     return table
 
 
@@ -93,6 +101,18 @@ def learn_prior(places: Sequence[str | Path], output: Path, **options: Any) -> t
     return cars, table
 
 
+def _last_month(place: Path, table: pl.DataFrame) -> Before | None:
+    """Keep this month's table, and give the one of the last month before it that has one."""
+    (place / "months").mkdir(exist_ok=True)
+    now = f"{date.today():%Y-%m}"
+    earlier = [file for file in sorted((place / "months").glob("*.parquet")) if file.stem < now]
+    write_table(table, place / "months" / f"{now}.parquet")
+    for file in reversed(earlier):
+        with suppress(pl.exceptions.PolarsError, OSError):  # a damaged one is passed over
+            return file.stem, pl.read_parquet(file)
+    return None
+
+
 def _base(place: Path, kind: str, given: str | Path | None) -> Base:
     """The base that a fleet rests on: the one given, which is copied into its folder, or the one that lies there."""
     own = place / "base.evband"
@@ -104,9 +124,40 @@ def _base(place: Path, kind: str, given: str | Path | None) -> Base:
 
 
 def _batches(cars: list[Car], workers: int) -> list[list[Car]]:
-    """Cars in equal batches: enough for every worker, none larger than `BATCH`."""
+    """Cars in batches: enough for every worker, none larger than `BATCH` cars or `BATCH_ROWS` rows."""
     size = max(1, min(BATCH, -(-len(cars) // max(1, workers))))
-    return [cars[first : first + size] for first in range(0, len(cars), size)]
+    batches: list[list[Car]] = []
+    rows = 0
+    for car in cars:
+        rows += car.rows
+        if not batches or len(batches[-1]) == size or rows > BATCH_ROWS:
+            batches.append([])
+            rows = car.rows
+        batches[-1].append(car)
+    return batches
+
+
+def warm_up(base: Base) -> None:
+    """Compile what adapting a car needs before workers start, so that they find it in Numba's cache."""
+    speed = drive_of_mean(50.0, 120.0, np.random.default_rng(0))
+    table = pl.DataFrame({"time_s": np.arange(float(len(speed))), "speed_kmh": speed, "power_kw": 1.0 + 0.3 * speed})
+    model = started(base, sheet_of(None, mass_kg=1500.0, cda_m2=0.6))
+    learned(model, Trips([Trip("warm", table)]).on_grid(1.0), 0, 0.9)
+
+
+def name_twins(rows: list[dict[str, Any]]) -> None:
+    """A warning for cars that have learned from a trip of another car, as under a wrong id; takes the traces out of rows."""
+    owners: dict[str, list[str]] = {}
+    traces = {row["vehicle_id"]: row.pop(TRACES, ()) for row in rows}
+    for vehicle, found in traces.items():
+        for trace in found:
+            owners.setdefault(trace, []).append(vehicle)
+    for row in rows:
+        twins = {name for trace in traces[row["vehicle_id"]] for name in owners[trace]} - {row["vehicle_id"]}
+        if twins:
+            named = ", ".join(sorted(twins)[:3]) + (" ..." if len(twins) > 3 else "")
+            note = f"it has a trip that {len(twins)} other cars have, too ({named}): check the ids"
+            row["warning"] = "; ".join(filter(None, [row["warning"], note]))
 
 
 def _table(rows: list[dict[str, Any]]) -> pl.DataFrame:

@@ -1,23 +1,32 @@
-"""Which cars there are in a folder of logs, and how to read one: hive-style folders, a column, or a file or folder per car."""
+"""Which cars there are in a lake of logs, and how to read one: hive-style folders, a column, or a file or folder per car.
+
+Files lie in folders or behind any URL that fsspec knows (`s3://`, `gs://`, `file://` ...); those are fetched whole.
+"""
 
 from __future__ import annotations
 
 import glob
 import hashlib
+import io
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from typing import Any
 from urllib.parse import quote
 
 import polars as pl
 
-from evband.errors import EvbandError, LogError
+from evband.errors import EvbandError, LogError, require
 from evband.trips import Trips
 
 KINDS = (".parquet", ".csv", ".gz", ".txt", ".xlsx", ".mf4", ".dat")
 TABLES = KINDS[:2]  # may hold several cars
 MOST_CARS = 1_000_000
+MOST_ROWS = 5_000_000  # of one car in one run: two months at 1 Hz
+MOST_BYTES = 2 << 30  # of a file that is one car's, or comes from a URL
+LARGE_BYTES = 256 << 20  # from which a shared file is filtered as it streams by
+DAMAGE = (pl.exceptions.PolarsError, OSError, ValueError, pl.exceptions.PanicException)
 
 
 @dataclass(frozen=True)
@@ -27,6 +36,7 @@ class Car:
     vehicle_id: str
     files: tuple[str, ...]
     column: str | None = None
+    rows: int = 0  # in shared files
 
     @property
     def file_name(self) -> str:
@@ -41,81 +51,150 @@ class Car:
     @property
     def stamp(self) -> str:
         """Changes when a file of the car does."""
-        facts = [(name, os.stat(name).st_size, os.stat(name).st_mtime_ns) for name in self.files]
+        facts = [(name, *_size_and_time(name)) for name in self.files]
         return hashlib.sha256(repr((self.column, facts)).encode()).hexdigest()[:16]
 
 
 def find_cars(logs: Iterable[str], by: str, own: str = "file") -> list[Car]:
-    """All cars of these files, folders or globs, in the order of their ids; a table that names none is that of a car with
-    a file or a folder of its `own`."""
+    """All cars of these files, folders, globs or URLs, in the order of their ids; a table that names none is that of a car
+    with a file or a folder of its `own`."""
     owned: dict[str, list[str]] = {}
     shared: dict[str, list[str]] = {}
+    rows: dict[str, int] = {}
     for path in _files(logs):
-        hive = [piece.partition("=")[2] for piece in path.parts if piece.startswith(f"{by}=")]
+        pieces = PurePosixPath(path.replace(os.sep, "/"))
+        hive = [piece.partition("=")[2] for piece in pieces.parts if piece.startswith(f"{by}=")]
         if hive:
-            owned.setdefault(hive[-1], []).append(str(path))
+            owned.setdefault(hive[-1], []).append(path)
             continue
         ids = _ids(path, by)
         if ids is None:
-            name = path.stem if own == "file" else path.absolute().parent.name
-            owned.setdefault(name, []).append(str(path))
-        for name in ids or ():
-            shared.setdefault(name, []).append(str(path))
+            name = pieces.stem if own == "file" else pieces.parent.name or Path(path).absolute().parent.name
+            owned.setdefault(name, []).append(path)
+        for name, count in (ids or {}).items():
+            shared.setdefault(name, []).append(path)
+            rows[name] = rows.get(name, 0) + count
     cars = [Car(name, tuple(files)) for name, files in owned.items() if name not in shared]
-    cars += [Car(name, tuple(files), by) for name, files in shared.items()]
+    cars += [Car(name, tuple(files), by, rows[name]) for name, files in shared.items()]
     if not 0 < len(cars) <= MOST_CARS:
         raise LogError(f"there are {len(cars)} cars in these logs; give 1 to {MOST_CARS}.")
     return sorted(cars, key=lambda car: car.vehicle_id)
 
 
-def _files(logs: Iterable[str]) -> list[Path]:
-    found: list[Path] = []
+def _files(logs: Iterable[str]) -> list[str]:
+    found: list[str] = []
     for name in logs:
-        path = Path(name)
-        if path.is_dir():
-            files = [file for file in sorted(path.rglob("*")) if file.suffix.lower() in KINDS and file.is_file()]
+        if "://" in name:
+            files = _remote_files(name)
+        elif (path := Path(name)).is_dir():
+            files = [str(file) for file in sorted(path.rglob("*")) if file.suffix.lower() in KINDS and file.is_file()]
         else:
-            files = [path] if path.exists() else [Path(f) for f in sorted(glob.glob(name, recursive=True))]
+            files = [name] if path.exists() else sorted(glob.glob(name, recursive=True))
         if not files:
             raise LogError(f"{name}: no log is there; check the path.")
         found += files
     return found
 
 
-def _scan(path: str | Path) -> pl.LazyFrame:
-    return pl.scan_parquet(path) if Path(path).suffix.lower() == ".parquet" else pl.scan_csv(path)
+def _remote(url: str) -> tuple[Any, str]:
+    """fsspec's file system of a URL, and the path on it."""
+    require("fsspec", "logs behind a URL")
+    import fsspec
+
+    try:
+        system, path = fsspec.core.url_to_fs(url)
+    except (ImportError, ValueError) as problem:
+        raise LogError(f"{url}: it cannot be opened ({problem}); install what its scheme needs.") from None
+    return system, path
 
 
-def _ids(path: Path, by: str) -> list[str] | None:
-    """Vehicles that a table names; None where it names none, or cannot be read as one (the car's own turn tells why)."""
-    if path.suffix.lower() not in TABLES:
+def _remote_files(url: str) -> list[str]:
+    system, path = _remote(url)
+    try:
+        found = system.glob(path) if glob.has_magic(path) else [path] if system.isfile(path) else system.find(path)
+    except OSError as problem:
+        raise LogError(f"{url}: it cannot be listed ({problem}); check the URL.") from None
+    return [system.unstrip_protocol(file) for file in sorted(found) if file.lower().endswith(KINDS)]
+
+
+def _size_and_time(name: str) -> tuple[int, str]:
+    if "://" not in name:
+        stat = os.stat(name)
+        return stat.st_size, str(stat.st_mtime_ns)
+    system, path = _remote(name)
+    info = system.info(path)
+    changed = next((info[key] for key in ("ETag", "mtime", "LastModified", "created") if key in info), "")
+    return int(info.get("size") or 0), str(changed)
+
+
+def _scan(name: str) -> pl.LazyFrame:
+    source: Any = name
+    if "://" in name:
+        if _size_and_time(name)[0] > MOST_BYTES:
+            raise LogError(f"{name}: it is larger than {MOST_BYTES >> 30} GB; cut it into partitions.")
+        system, path = _remote(name)
+        source = io.BytesIO(system.cat_file(path))
+    return pl.scan_parquet(source) if name.lower().endswith(".parquet") else pl.scan_csv(source)
+
+
+def _ids(path: str, by: str) -> dict[str, int] | None:
+    """Rows of each vehicle that a table names; None where it names none, or cannot be read (the car's own turn tells why)."""
+    if not path.lower().endswith(TABLES):
         return None
     try:
         frame = _scan(path)
         if by not in frame.collect_schema().names():
             return None
-        found = frame.select(pl.col(by).cast(pl.String).unique()).collect()[by].drop_nulls()
-    except (pl.exceptions.PolarsError, OSError):
+        found = frame.group_by(pl.col(by).cast(pl.String)).len().drop_nulls().collect()
+    except (*DAMAGE, EvbandError):
         return None
-    return sorted(found.to_list())
+    return dict(sorted(found.iter_rows()))
 
 
 def read_cars(cars: list[Car], hz: float, bridge_s: float) -> dict[str, Trips | EvbandError]:
     """Trips of each car, or why there are none; a file that several cars share is read once."""
+    frames: dict[str, list[pl.DataFrame] | EvbandError] = {car.vehicle_id: [] for car in cars}
+    for path in sorted({path for car in cars if car.column for path in car.files}):
+        mine = [car for car in cars if path in car.files and car.rows <= MOST_ROWS]
+        for name, part in _rows_of(path, mine):
+            before = frames[name]
+            if isinstance(part, EvbandError):
+                frames[name] = part
+            elif isinstance(before, list):
+                before.append(part)
+    return {car.vehicle_id: _trips(car, frames[car.vehicle_id], hz, bridge_s) for car in cars}
+
+
+def _rows_of(path: str, cars: Sequence[Car]) -> list[tuple[str, pl.DataFrame | EvbandError]]:
+    """Of a file that several cars share, the rows of these."""
+    if not cars:
+        return []
+    column, names = str(cars[0].column), [car.vehicle_id for car in cars]
+    try:
+        wanted = _scan(path).with_columns(pl.col(column).cast(pl.String)).filter(pl.col(column).is_in(names))
+        rows = wanted.collect(engine="streaming" if _size_and_time(path)[0] > LARGE_BYTES else "auto")
+    except (*DAMAGE, EvbandError) as problem:
+        why = str(problem).strip().splitlines() or [type(problem).__name__]
+        broken = LogError(f"{path}: the partition cannot be read ({why[0]}); write it again.")
+        return [(name, broken) for name in names]
+    return [(str(name), part) for (name,), part in rows.partition_by(column, as_dict=True, include_key=False).items()]
+
+
+def _trips(car: Car, frames: list[pl.DataFrame] | EvbandError, hz: float, bridge_s: float) -> Trips | EvbandError:
     from evband.logs.reading import read_trips
 
-    frames: dict[str, list[pl.DataFrame]] = {car.vehicle_id: [] for car in cars}
-    for path in sorted({path for car in cars if car.column for path in car.files}):
-        column = next(car.column for car in cars if car.column and path in car.files)
-        names = [car.vehicle_id for car in cars if path in car.files]
-        rows = _scan(path).with_columns(pl.col(column).cast(pl.String)).filter(pl.col(column).is_in(names)).collect()
-        for (name,), part in rows.partition_by(column, as_dict=True, include_key=False).items():
-            frames[str(name)].append(part)
-    found: dict[str, Trips | EvbandError] = {}
-    for car in cars:
-        try:
-            source = frames[car.vehicle_id] if car.column else list(car.files)
-            found[car.vehicle_id] = read_trips(source, hz=hz, bridge_s=bridge_s, skipped=[])
-        except EvbandError as problem:
-            found[car.vehicle_id] = problem
-    return found
+    try:
+        if isinstance(frames, EvbandError):
+            return frames
+        if car.rows > MOST_ROWS:
+            raise LogError(f"the car has {car.rows} rows, {MOST_ROWS} are the most in one run; give them in portions.")
+        source: list[Any] = list(frames)
+        if not car.column:
+            if any(_size_and_time(file)[0] > MOST_BYTES for file in car.files):
+                raise LogError(f"a file of the car is larger than {MOST_BYTES >> 30} GB; cut it into portions.")
+            source = [_scan(file).collect() if "://" in file else file for file in car.files]
+        return read_trips(source, hz=hz, bridge_s=bridge_s, skipped=[])
+    except EvbandError as problem:
+        return problem
+    except DAMAGE as problem:
+        return LogError(f"{car.files[0]}: it cannot be read ({str(problem).splitlines()[0]}); check the file.")

@@ -17,10 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evband.adaptation.base import Base
-from evband.adaptation.part import MOST_BYTES, find_base, part_meta, read_part
-from evband.errors import ArtifactError, EvbandError, SettingsError
+from evband.adaptation.bulk import read_parts
+from evband.errors import ArtifactError, SettingsError
 from evband.features.wheel import INPUTS, ROADS
-from evband.files import read_bounded
 
 if TYPE_CHECKING:
     from evband.model import PowerModel
@@ -36,25 +35,18 @@ Facts = tuple[NDArray[np.float32], float, float]  # weights [members, Q], mean a
 def fleet_prior(folders: Iterable[str | Path], output: Path, base: Base | None = None) -> tuple[int, int]:
     """Write the base of a fleet's cars; (cars, parts that could not be read)."""
     files = sorted(file for folder in folders for file in (Path(folder) / "cars").glob("*.evband"))
-    cars: list[Facts] = []
-    bad = 0
-    ground = base
-    for file in files:
-        try:
-            data = read_bounded(file, MOST_BYTES, ArtifactError, "car's part")
-            ground = ground or find_base(file, str(part_meta(data)["base"]))
-            model = read_part(file, data, ground)
-            if model.adaptation_.base != ground.digest:
-                raise ArtifactError("it rests on another base.")
-            cars.append(facts_of(model))
-        except (EvbandError, OSError, LookupError, TypeError, ValueError):
-            bad += 1
-    if len(cars) < FEWEST or ground is None:
+    try:
+        found = read_parts(files, base)
+        cars = len(found)
+    except ArtifactError:
+        cars = 0
+    if cars < FEWEST:
         raise SettingsError(
-            f"{len(cars)} cars are too few to learn how cars differ, {FEWEST} are needed; fit more cars of the fleet."
+            f"{cars} cars are too few to learn how cars differ, {FEWEST} are needed; fit more cars of the fleet."
         )
-    between(ground, cars).save(output)
-    return len(cars), bad
+    assert found.scales is not None
+    _between(found.base, found.weights, *found.scales.T).save(output)
+    return cars, len(found.bad)
 
 
 def facts_of(model: PowerModel) -> Facts:

@@ -1,4 +1,4 @@
-"""The page on a fleet: who uses more than its data sheet and the base expect, and whose logs look broken."""
+"""The page on a fleet: who uses more than its sheet and the base expect, what changed, whose logs look broken."""
 
 from __future__ import annotations
 
@@ -10,17 +10,22 @@ import polars as pl
 
 from evband import __version__
 from evband.files import whole_file
+from evband.fleet.drift import ALARM
 from evband.report.html import section, table, text
 
 MOST_ROWS = 200
 
 
-def write_fleet_report(path: Path, cars: pl.DataFrame) -> None:
+Before = tuple[str, pl.DataFrame]  # month and table of the last one with a fleet
+
+
+def write_fleet_report(path: Path, cars: pl.DataFrame, before: Before | None = None) -> None:
     """One HTML file that loads nothing."""
     rows = cars.to_dicts()
     good = [row for row in rows if row["energy_kwh_100km"] is not None]
     more = sorted(good, key=lambda row: row["energy_kwh_100km"] / row["expected_kwh_100km"], reverse=True)
-    body = _head(rows, good) + _consumers(more) + _broken([row for row in rows if row["warning"]])
+    body = _head(rows, good) + _consumers(more) + _changed(good, before) + _drifting(good)
+    body += _broken([row for row in rows if row["warning"]])
     css = files("evband.report").joinpath("page.css").read_text(encoding="utf-8")
     page = (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
@@ -57,6 +62,44 @@ def _consumers(rows: list[dict[str, Any]]) -> str:
     ]  # fmt: skip
     head = ("car", "uses", "90 %", "expected", "more by", "sure", "trips")
     return section("Who uses more than expected", lead, table(head, cells, (1, 2, 3, 4, 6)), "uses")
+
+
+def _changed(rows: list[dict[str, Any]], before: Before | None) -> str:
+    """Largest change first; sure where the two bands do not meet."""
+    if before is None:
+        return section("What changed", "This is the fleet's first month.", "", "changed")
+    month, table_then = before
+    then = {row["vehicle_id"]: row for row in table_then.to_dicts() if row["energy_kwh_100km"] is not None}
+    both = [(row, then[row["vehicle_id"]]) for row in rows if row["vehicle_id"] in then]
+    both = [(now, old) for now, old in both if now["trips"] != old["trips"]]
+    both.sort(key=lambda pair: abs(pair[0]["energy_kwh_100km"] / pair[1]["energy_kwh_100km"] - 1), reverse=True)
+    cells = [
+        (now["vehicle_id"], f"{old['energy_kwh_100km']:.1f}", f"{now['energy_kwh_100km']:.1f}",
+         f"{now['energy_kwh_100km'] / old['energy_kwh_100km'] - 1:+.0%}",
+         "yes" if now["lower"] > old["upper"] or now["upper"] < old["lower"] else "", now["trips"] - old["trips"])
+        for now, old in both[:MOST_ROWS]
+    ]  # fmt: skip
+    fresh = sum(row["vehicle_id"] not in then for row in rows)
+    lead = f"kWh/100 km on the same made-up drive, against {month}; sure: the bands do not meet. {fresh} cars are new."
+    head = ("car", "was", "is", "change", "sure", "new trips")
+    return section(f"What changed since {month}", lead, table(head, cells, (1, 2, 3, 5)) if cells else "", "changed")
+
+
+def _drifting(rows: list[dict[str, Any]]) -> str:
+    """Cars with an alarm, then those whose readings rise most."""
+    known = [row for row in rows if row.get("drift") is not None]
+    lead = (
+        "Rolling resistance of late against the car's own earlier trips. Alarm: a change that is there by chance once in ten "
+        "car-years of 1,000 trips each."
+    )
+    if not known:
+        return section("Cars against themselves", "Nothing can be told before ten trips or so.", "", "drift")
+    known.sort(key=lambda row: (ALARM not in row["warning"], -abs(row["drift"])))
+    cells = [
+        (row["vehicle_id"], f"{row['drift']:+.0%}", "yes" if ALARM in row["warning"] else "", row["trips"])
+        for row in known[:MOST_ROWS]
+    ]
+    return section("Cars against themselves", lead, table(("car", "rolls", "alarm", "trips"), cells, (1, 3)), "drift")
 
 
 def _broken(rows: list[dict[str, Any]]) -> str:

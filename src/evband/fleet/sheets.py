@@ -16,7 +16,8 @@ def read_fleet_sheets(path: Path) -> dict[str, Sheet]:
     """vehicle_id -> sheet: a table `[cars]` of names in the catalogue, or sheets (`[[vehicle]]`) whose name is the id."""
     data = read_toml(path, VehicleError, "list of data sheets", LARGEST_BYTES)
     if isinstance(data.get("cars"), dict):
-        return {str(car): find(str(name)) for car, name in data["cars"].items()}
+        sheets = {name: find(str(name)) for name in {*data["cars"].values()}}
+        return {str(car): sheets[name] for car, name in data["cars"].items()}
     return {sheet.name: sheet for sheet in read_sheets(path)}
 
 

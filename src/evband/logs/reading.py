@@ -148,7 +148,7 @@ def _table(series: Mapping[str, Series]) -> pl.DataFrame:
                 spread = np.full(len(instants), np.nan)
                 spread[np.searchsorted(instants, time)] = value  # of readings at one instant the last stays
                 value = spread
-            columns[name] = pl.Series(value, dtype=pl.Float64).fill_nan(None)
+            columns[name] = pl.Series(np.asarray(value, np.float64), nan_to_null=True)
     return pl.DataFrame(columns)
 
 

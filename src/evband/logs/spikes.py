@@ -79,8 +79,10 @@ def _peaks(
     steps = np.stack([begin[1 : 1 + count] - end[:count], begin[width + 1 :] - end[width : width + count]])
     length = end[width : width + count] - begin[1 : 1 + count]
     reach = np.where((length <= PLATEAU_S) & (steps.sum(0) <= max_gap_s), sides.min(0), 0.0)
-    usual = float(np.quantile(reach, 0.9))
     some = np.flatnonzero(reach > _DROPOUT * _least(name, series))  # the rest is far below any threshold
+    if not len(some):
+        return np.zeros(len(level), bool)
+    usual = float(np.quantile(reach, 0.9))
     allowed = _allowed(name, series, begin[1 : 1 + count][some], steps[:, some], usual)
     zeros = (blocks == 0.0).all(0)
     if zeros.mean() < _FEW_ZEROS:

@@ -104,9 +104,9 @@ def hidden_states(
     length = np.diff(np.append(begin, len(x)))
     for group in _groups(length):
         index = np.minimum(begin[group] + np.arange(int(length[group[0]]))[:, None], len(x) - 1)  # [time, batch]
-        inside = np.arange(len(index))[:, None] < length[group]
         h, _ = cpu.run(np.ascontiguousarray(x[index])[None], layers, None, None)
-        states[:, index[inside]] = h[:, inside]
+        for k, first in enumerate(begin[group]):
+            states[:, first : first + length[group[k]]] = h[:, : length[group[k]], k]
     return states
 
 

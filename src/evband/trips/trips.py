@@ -56,8 +56,11 @@ class Trip:
 
     def series(self, channel: str) -> Series:
         """(time_s, value) of one channel's readings."""
-        present = self.table.select("time_s", channel).drop_nulls()
-        return present["time_s"].to_numpy(), present[channel].to_numpy()
+        time, values = self.table["time_s"].to_numpy(), self.table[channel].to_numpy()
+        if not self.table[channel].null_count():
+            return time, values
+        present = ~np.isnan(values)  # null is NaN there, and nothing else is
+        return time[present], values[present]
 
     @property
     def duration_s(self) -> float:
@@ -93,7 +96,7 @@ class Trip:
         digest = hashlib.sha256()
         for name in ("time_s", "speed_kmh", "power_kw"):
             if name in self.table.columns:
-                values = np.round(self.table[name].fill_null(float("nan")).to_numpy(), 6) + 0.0  # no negative zeros
+                values = np.round(self.table[name].to_numpy(), 6) + 0.0  # no negative zeros
                 digest.update(name.encode() + np.where(np.isnan(values), np.nan, values).tobytes())
         return digest.hexdigest()[:32]
 
@@ -154,8 +157,8 @@ def _check(trip: Trip) -> None:
             f"{name}: time_s does not increase at row {row} ({time[row - 1]} to {time[row]}); sort its rows."
         )
     for channel in table.columns:
-        values = table[channel]
-        if channel != "segment" and (not values.is_finite().all()):
+        values = table[channel].to_numpy()  # null is NaN there
+        if channel != "segment" and np.isfinite(values).sum() + table[channel].null_count() < len(values):
             raise TripsError(f"{name}: {channel} has values that are not finite; make them null.")
 
 

@@ -1,0 +1,118 @@
+"""With three trips per car: the fleet's part against the prior alone and against a fit of the car's own trips.
+
+    python -m benchmarks.fleet.quality --cars 400                   # simulated -> results/fleet_quality.csv
+    python -m benchmarks.fleet.quality --data DIR                   # adds the real cars, each make left out in turn
+
+Simulated cars are those of `benchmarks.fleet.simulated` beyond the first 10,000; trips 0 to 2 are learned from, 3 and 4
+are the test. A real car learns from its first three trips of at least five minutes and is tested on up to 20 later ones;
+its base is learned from the cars of the other makes. *Own* is least squares on the road load with Student-t residuals,
+`evband.rivals.LeastSquares`, on the same trips (a whole ensemble on so few is in results/cold_start.csv, `alone`).
+Intervals are 95 %, over cars.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import evband
+from benchmarks.common.results_file import RESULTS, show, write
+from benchmarks.fleet import simulated
+from evband.adaptation import Base
+from evband.adaptation.starting import sheet_of, started
+from evband.errors import EvbandError
+from evband.fleet.learning import learned
+from evband.fleet.prior import between, facts_of
+from evband.rivals.least_squares import LeastSquares
+from evband.trips import Trips
+from evband.vehicles import Sheet
+
+FIRST, LEARN, TEST = 10_000, 3, 2
+LEAST_S, MOST_TEST = 300, 20
+
+Car = tuple[str, Sheet, Trips, Trips, Base]
+
+
+def simulated_cars(count: int) -> Iterator[Car]:
+    for number in range(FIRST, FIRST + count):
+        trips = evband.read_trips(simulated.table(number, range(LEARN + TEST)).drop("vehicle_id"), hz=1.0)
+        yield f"car{number:06d}", simulated.car(number)[0], trips[:LEARN], trips[LEARN:], Base.load()
+
+
+def real_cars(data: Path) -> Iterator[Car]:
+    from benchmarks.measured.cold_start import CARS
+
+    found = {}
+    for car, (logs, mass, cda, crr) in CARS.items():
+        trips = evband.read_trips(str(data / logs), hz=1.0, skipped=[])
+        long = [t for t in trips if t.has("power_kw") and len(t) >= LEAST_S]
+        found[car] = sheet_of(None, mass_kg=mass, cda_m2=cda, crr=crr), Trips(long[: LEARN + MOST_TEST])
+    taught = {
+        car: facts_of(learned(started(Base.load(), sheet), trips, 0, 0.9).model)
+        for car, (sheet, trips) in found.items()
+    }
+    for car, (sheet, trips) in found.items():
+        others = [facts for name, facts in taught.items() if name.split("_")[0] != car.split("_")[0]]
+        yield car, sheet, trips[:LEARN], trips[LEARN:], between(Base.load(), others)
+
+
+def scores(car: Car) -> dict[str, Any]:
+    name, sheet, learn, test, base = car
+    prior = started(base, sheet, 1)
+    part = learned(prior, learn, 1, 0.9).model
+    row: dict[str, Any] = {"car": name}
+    for method, model in (("prior", prior), ("part", part), ("own", LeastSquares(hinges=True).fit(learn))):
+        found = evband.evaluate(model.predict(test), test)
+        row |= {f"{method}_crps_kw": round(found["crps_kw"], 4), f"{method}_coverage": round(found["coverage"], 4)}
+    return row
+
+
+def summary(kind: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """Means, paired differences with intervals over cars, and how cars are covered."""
+    crps = {m: np.array([row[f"{m}_crps_kw"] for row in rows]) for m in ("prior", "part", "own")}
+    inside = np.array([row["part_coverage"] for row in rows])
+    found: dict[str, Any] = {"kind": kind, "cars": len(rows)}
+    found |= {f"{m}_crps_kw": round(float(values.mean()), 3) for m, values in crps.items()}
+    for other in ("prior", "own"):
+        ratio = np.log(crps["part"] / crps[other])
+        half = 1.96 * ratio.std(ddof=1) / len(ratio) ** 0.5
+        low, mid, high = (round(100 * (float(np.exp(ratio.mean() + k * half)) - 1), 1) for k in (-1, 0, 1))
+        found |= {f"change_from_{other}_percent": mid, f"from_{other}_low": low, f"from_{other}_high": high}
+        found |= {f"better_than_{other}": round(float((ratio < 0).mean()), 3)}
+    found |= {"coverage": round(float(inside.mean()), 4)}
+    return found | {"cars_within_0.80_0.97": round(float(((inside >= 0.80) & (inside <= 0.97)).mean()), 3)}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--cars", type=int, default=0)
+    parser.add_argument("--data", type=Path)
+    given = parser.parse_args()
+    kind = "real" if given.data else "simulated"
+    rows = []
+    for car in real_cars(given.data) if given.data else simulated_cars(given.cars):
+        try:
+            rows.append(scores(car))
+        except EvbandError as problem:
+            print(car[0], problem, flush=True)
+            continue
+        if given.data or len(rows) % 50 == 0:
+            print(rows[-1], flush=True)
+    path = RESULTS / "fleet_quality.csv"
+    before: list[dict[str, Any]] = []
+    if path.exists():
+        before = list(csv.DictReader(line for line in path.read_text().splitlines() if not line.startswith("#")))
+    write(
+        path, [*(row for row in before if row["kind"] != kind), summary(kind, rows)], "three trips per car; 90 % asked"
+    )
+    write(RESULTS / f"fleet_quality_{kind}.csv", rows, "car by car, on trips after the three learned from; 90 % asked")
+    show("three trips per car", [summary(kind, rows)])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,161 @@
+"""The members' part in `evband adapt`: normal equations of their weights, with trips' own effects integrated out.
+
+Members go through the rounds side by side, as many at once as `MOST_BYTES` hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evband.adaptation.scale import Offsets, ScalePrior
+from evband.network.heads.base import SCALE_FLOOR
+from evband.network.inference import softplus
+
+Array = NDArray[np.float64]
+
+CORRELATED = 5.0  # rows that count as one, at 1 Hz, once the trip's own effects are apart
+ROUNDS = 4  # of reweighting the Student-t's rows; all but the last on the thinned rows
+EARLY, MANY_ROWS = 5, 400  # rows that are thinned to one, where there are many
+FEWEST_ROWS = 30
+EFFECTS = 3  # of a trip
+MOST_BYTES = 4 << 20  # of the tables of members that go side by side: they stay in a cache
+TINY = 1e-10  # of the mean information, where a direction has none
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Rows with measured power, in standardised units, trip by trip."""
+
+    r: Array  # [rows, roads]
+    h: NDArray[np.float32]  # [members, rows, hidden]
+    y: Array  # [rows]
+    trip: NDArray[np.int64]  # [rows]
+    moving: NDArray[np.bool_]  # [rows]
+    effect: Array  # [rows, 3], z
+    every: int = 1  # of the grid's rows, this one is here
+
+    @cached_property
+    def groups(self) -> list[slice]:
+        """The rows of each trip."""
+        first = np.flatnonzero(np.diff(self.trip, prepend=self.trip[:1] - 1))
+        return [slice(int(a), int(b)) for a, b in zip(first, [*first[1:], len(self.trip)], strict=True)]
+
+    @cached_property
+    def moving_rows(self) -> list[NDArray[np.int64]]:
+        """Rows on the move of each trip that has enough of them: a parked car tells nothing of the scale."""
+        whole = [np.arange(group.start, group.stop) for group in self.groups]
+        found = [group[self.moving[group]] for group in whole]
+        return [group for group in found if len(group) * self.every >= FEWEST_ROWS] or whole
+
+    def of(self, rows: slice | NDArray[np.int64], every: int = 1) -> Evidence:
+        """Some of the rows."""
+        return Evidence(
+            self.r[rows], self.h[:, rows], self.y[rows], self.trip[rows], self.moving[rows], self.effect[rows], every
+        )
+
+    @property
+    def thinned(self) -> Evidence:
+        """One row in `EARLY`, where there are many: errors last as long, so it says nearly the same in less time."""
+        if len(self.y) < MANY_ROWS:
+            return self
+        kept = [np.arange(group.start, group.stop, EARLY) for group in self.groups]
+        return self.of(np.concatenate(kept), EARLY)
+
+
+class _Trip(NamedTuple):
+    """What the normal equations keep of a trip: of its effects b the posterior's parts, of every member."""
+
+    covariance: Array  # [members, 3, 3]
+    cross: Array  # [members, Q, 3], phi' W z
+    moment: Array  # [members, 3], z' W (y - prior . phi)
+
+
+@dataclass(frozen=True)
+class Normal:
+    """Information [members, Q, Q] and gain [members, Q] of weighted rows."""
+
+    information: Array
+    gain: Array
+    trips: tuple[_Trip, ...]
+
+    def step(self, precision: Array, more: Array | float = 0.0) -> Array:
+        """[members, Q]: how far the weights move from their prior."""
+        return np.asarray(np.linalg.solve(self.information + precision, (self.gain + more)[..., None])[..., 0])
+
+    def drawn(self, precision: Array, noise: Array) -> Array:
+        """The same with perturbed data: a draw from the posterior where the prior's weights are one from the prior."""
+        size = self.gain.shape[1]
+        tiny = TINY * np.trace(self.information, axis1=1, axis2=2) / size + 1e-30
+        root = np.linalg.cholesky(self.information + tiny[:, None, None] * np.eye(size))
+        return self.step(precision, _times(root, noise))
+
+
+class Members:
+    """Some members' view of the rows."""
+
+    def __init__(
+        self, rows: Evidence, some: slice, views: dict[str, Any], neutral: NDArray[np.float32], nu: Array
+    ) -> None:
+        self.groups, self.moving, self.every = rows.groups, rows.moving_rows, rows.every
+        self.nu = nu[some, None]
+        self.prior = np.concatenate([views["road_w"][some], views["head_w"][some, 0]], 1).astype(float)
+        roads, size = rows.r.shape[1], self.prior.shape[1]
+        table = np.empty(
+            (len(self.prior), len(rows.y), size + EFFECTS + 1)
+        )  # phi, z and the error of the prior's weights
+        table[..., :roads], table[..., roads:size], table[..., size:-1] = rows.r, rows.h[some], rows.effect
+        table[..., -1] = rows.y - views["head_b"][some, :1] - _times(table[..., :size], self.prior)
+        self.table, self.size = table, size
+        self.raw = _times(table[..., roads:size], views["head_w"][some, 1].astype(float)) + neutral[some, None]
+
+    def reweighted(self, error: Array, scale: ScalePrior) -> tuple[Normal, Offsets]:
+        """One round: the offset of the log scale given the last errors, and the normal equations of Student-t's rows."""
+        offsets = scale.posterior(self.raw, error, self.nu[:, 0], self.moving, self.every)
+        s = softplus(self.raw + offsets.likeliest[:, None]) + SCALE_FLOOR
+        return self.normal((self.nu + 1) / (self.nu * s**2 + error**2) * (self.every / CORRELATED)), offsets
+
+    def normal(self, weight: Array) -> Normal:
+        """One product of the table with itself per member and trip holds every term."""
+        size = self.size
+        gram = np.empty((len(self.groups), len(self.table), size + EFFECTS + 1, size + EFFECTS + 1))
+        scaled = np.empty(self.table.shape[1:])
+        for m, (table, root) in enumerate(zip(self.table, np.sqrt(weight), strict=True)):
+            np.multiply(table, root[:, None], out=scaled)
+            for g, rows in enumerate(self.groups):
+                np.matmul(scaled[rows].T, scaled[rows], out=gram[g, m])
+        cross, moment = gram[..., :size, size:-1], gram[..., size:-1, -1]
+        covariance = np.asarray(np.linalg.inv(gram[..., size:-1, size:-1] + np.eye(EFFECTS)), np.float64)
+        half = cross @ covariance
+        information = (gram[..., :size, :size] - half @ np.swapaxes(cross, -1, -2)).sum(0)
+        gain = (gram[..., :size, -1] - _times(half, moment)).sum(0)
+        return Normal(
+            (information + np.swapaxes(information, 1, 2)) / 2, gain, tuple(map(_Trip, covariance, cross, moment))
+        )
+
+    def errors(self, normal: Normal, precision: Array) -> Array:
+        """[members, rows] after a step, the trip's own effects apart."""
+        step = normal.step(precision)
+        error = np.empty(self.table.shape[:2])
+        for rows, (covariance, cross, moment) in zip(self.groups, normal.trips, strict=True):
+            effects = _times(covariance, moment - _times(np.swapaxes(cross, 1, 2), step))
+            moved = np.concatenate([-step, -effects, np.ones((len(step), 1))], 1)
+            error[:, rows] = _times(self.table[:, rows], moved)
+        return error
+
+
+def _times(matrices: Array, vectors: Array) -> Array:
+    """Products of stacked matrices with vectors."""
+    return np.asarray((matrices @ vectors[..., None])[..., 0])
+
+
+def together(members: int, rows: int, width: int) -> Iterator[slice]:
+    """Members that go side by side."""
+    most = max(1, MOST_BYTES // (8 * max(1, rows) * width))
+    for first in range(0, members, most):
+        yield slice(first, min(first + most, members))
