@@ -176,7 +176,8 @@ def _settings(saved: dict[str, Any]) -> Settings:
 def _features(saved: dict[str, Any]) -> FeatureMap:
     """The feature map, once it has shown on its own typical values that it can make a row."""
     features = FeatureMap.from_dict(saved)
-    x, r = features._rows(dict(zip(features.channels, features.typical.tolist(), strict=True)))
+    with np.errstate(all="ignore"):  # what comes of damaged numbers is looked at below
+        x, r = features._rows(dict(zip(features.channels, features.typical.tolist(), strict=True)))
     good = x.shape == (len(features.input_names),) and r.shape == (len(features.road_names),)
     if not (good and np.isfinite(x).all() and np.isfinite(r).all() and math.isfinite(features.y_mean)):
         raise ArtifactError("its features are damaged; fit it again.")

@@ -76,7 +76,7 @@ def excel_bytes(rng: random.Random) -> bytes:
 
 def mf4_bytes(rng: random.Random) -> bytes:
     """Links and counts of blocks, which are 8 bytes in 8-byte places, set to something else; else bytes changed."""
-    data = bytearray(seeds.logs()["mf4"])
+    data = bytearray(rng.choice(seeds.mf4s()))
     if rng.random() < 0.3:
         return mutate.mutate(bytes(data), rng)
     for _ in range(rng.choice((1, 1, 2, 5))):

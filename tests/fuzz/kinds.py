@@ -13,7 +13,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,7 +23,7 @@ from evband.errors import LONGEST, EvbandError, UnforeseenError
 from fuzz import containers, mutate, seeds, serving
 
 LONGEST_S = 5.0  # of this process's own time: on a busy or halted machine the clock on the wall tells nothing
-LONGEST_WALL_S = 120.0  # for what waits without working
+LONGEST_WALL_S = 900.0  # for what waits without working; a machine may be halted for minutes
 FOLDER = Path(tempfile.mkdtemp(prefix="evband-fuzz-"))
 
 
@@ -49,12 +49,13 @@ def within(seconds: float, on_the_wall: float) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before[1])
 
 
-def attack(what: Callable[[bytes], None], data: bytes) -> bool:
+def attack(kind: str, data: bytes) -> bool:
     """Whether the input was taken; an AssertionError (or what else was raised) where it broke something."""
+    warm(kind)
     refusal = ""
     with within(LONGEST_S, LONGEST_WALL_S):
         try:
-            what(data)
+            KINDS[kind].takes(data)
         except UnforeseenError:
             raise
         except EvbandError as problem:
@@ -212,6 +213,7 @@ class Kind(NamedTuple):
     each: int = 1  # inputs in one call
 
 
+@cache
 def warm(kind: str) -> None:
     """Make and take one input without a limit: what it loads and compiles is no hang of the next."""
     with suppress(EvbandError):
@@ -223,7 +225,7 @@ KINDS = {
     "map": Kind(read_map, lambda rng: mutate.mutate(seeds.MAP, rng), 60),
     "guess": Kind(guess_map, _some_log, 40),
     "state": Kind(load_state, lambda rng: mutate.mutate_json(seeds.state(), rng), 40),
-    "line": Kind(take_lines, line_bytes, 35, each=20),
+    "line": Kind(take_lines, line_bytes, 60, each=20),
     "artifact": Kind(load_model, artifact_bytes, 40),
     "route": Kind(plan_route, route_bytes, 60),
     "parquet": Kind(read_log, containers.parquet_bytes, 10),

@@ -6,6 +6,7 @@ import gzip
 import io
 import json
 import os
+import tempfile
 from functools import cache
 from pathlib import Path
 
@@ -60,7 +61,7 @@ def logs() -> dict[str, bytes]:
     found["parquet"] = buffer.getvalue()
     found["gzip"] = gzip.compress(found["tidy"], mtime=0)
     found["excel"] = _workbook()
-    found["mf4"] = _mf4()
+    found |= {f"mf4_{i}": data for i, data in enumerate(mf4s())}
     return {name: data for name, data in found.items() if data}
 
 
@@ -77,16 +78,23 @@ def _workbook() -> bytes:
     return buffer.getvalue()
 
 
-def _mf4() -> bytes:
+@cache
+def mf4s() -> list[bytes]:
+    """Plain; packed; packed and transposed, with texts; of version 3."""
     try:
         from asammdf import MDF, Signal
     except ImportError:
-        return b""
-    file, time, buffer = MDF(version="4.10"), np.arange(60.0), io.BytesIO()
-    file.append([Signal(np.arange(60.0), time, unit="km/h", name="VehicleSpeed"), Signal(np.full(60, 380.0), time, unit="V", name="BMS_PackVoltage")])  # fmt: skip
-    file.save(buffer)
-    file.close()
-    return buffer.getvalue()
+        return []
+    time, found = np.arange(60.0), []
+    signals = [Signal(np.arange(60.0), time, unit="km/h", name="VehicleSpeed"), Signal(np.full(60, 380.0), time, unit="V", name="BMS_PackVoltage")]  # fmt: skip
+    texts = [Signal(np.array([b"P", b"DRIVE"] * 30), time, name="Gear", encoding="utf-8"), Signal(np.arange(60, dtype=np.uint8), time, name="SOC")]  # fmt: skip
+    for version, compression, more in (("4.10", 0, []), ("4.10", 1, []), ("4.10", 2, texts), ("3.30", 0, [])):
+        file = MDF(version=version)
+        file.append(signals + more)
+        with tempfile.TemporaryDirectory() as folder:
+            found.append(Path(file.save(Path(folder) / "x.mf4", compression=compression)).read_bytes())
+        file.close()
+    return found
 
 
 MAP = b'delimiter = ","\n[columns]\n"time_s" = { channel = "time_s", unit = "s" }\n"speed_kmh" = { channel = "speed_kmh", unit = "mph", sign = 1 }\n'

@@ -155,13 +155,13 @@ def test_gzip_of_several_members_and_one_cut_short(tmp_path):
 
 
 def test_a_header_of_a_million_columns_is_refused_at_once(tmp_path):
-    started = time.monotonic()
+    started = time.process_time()
     many = ",".join(f"c{i}" for i in range(1_000_000))
     refused(tmp_path, f"time_s,speed_kmh,{many}\n1,2\n", "header line is longer")
     refused(tmp_path, f"time,Vehicle speed (km/h),{many.replace(',', ' (A),')}\n1,2\n", "header line is longer")
     few = ",".join(["c"] * 5000)
     refused(tmp_path, f"time_s,speed_kmh,{few}\n1,2\n", "5002 columns")
-    assert time.monotonic() - started < 5
+    assert time.process_time() - started < 5
 
 
 def test_a_map_that_is_too_deep_or_too_large(tmp_path):

@@ -29,6 +29,7 @@ from evband.adaptation.update import trip_effects
 from evband.errors import LogError, SettingsError, TripsError
 from evband.features.road_load import FADE_S, fades
 from evband.features.wheel import ROADS, SheetMap
+from evband.logs.border import parsing
 from evband.vehicles import Sheet
 
 if TYPE_CHECKING:
@@ -85,11 +86,9 @@ def read_energy(path: str | Path, model: PowerModel, capacity_kwh: float | None 
     from evband.files import read_bounded
 
     data = read_bounded(path, MOST_BYTES, LogError, "table")
-    try:
+    with parsing(path, "table of trips"):
         table = pl.read_csv(data, infer_schema=False)
-    except (pl.exceptions.PolarsError, ValueError) as problem:
-        raise LogError(f"{path}: the table cannot be read ({str(problem).splitlines()[0]}); save it as CSV.") from None
-    table = table.rename({name: name.strip(" \ufeff").lower() for name in table.columns})
+        table = table.rename({name: name.strip(" \ufeff").lower() for name in table.columns})
     if not {"mean_speed_kmh", "duration_min"} & set(table.columns):
         raise LogError(f"{path}: mean_speed_kmh is missing; add it, or duration_min.")
     if capacity_kwh is None:

@@ -39,7 +39,7 @@ def objects(
     )
     km = group.tally["km"][cars]
     with np.errstate(divide="ignore", invalid="ignore"):
-        per_100 = np.where((km >= LEAST_KM) & began, 100.0 * ranges.used_kwh(cars) / km, np.nan)
+        per_100 = np.where((km >= LEAST_KM) & began, 100.0 * ranges.used_kwh(cars) / np.maximum(km, LEAST_KM), np.nan)
     if energy is None:
         per_100 = nothing
     known = group.cars[cars]

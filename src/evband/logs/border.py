@@ -35,7 +35,7 @@ SHORTEST_STEP_S = 1e-6  # two readings closer than that are one: a clock of seco
 
 _GZIP = b"\x1f\x8b"
 _PIECE = 1 << 24  # bytes unpacked at a time
-_STDERR = threading.Lock()
+_STDERR = threading.RLock()
 _DAMAGE = (PolarsError, PanicException, LookupError, ValueError, TypeError, ArithmeticError, AttributeError, StopIteration,
            RecursionError, MemoryError, OSError, EOFError, zlib.error, zipfile.BadZipFile)  # fmt: skip
 
@@ -89,7 +89,7 @@ def check_header_line(path: Path | str, head: bytes, row: int, whole: bool) -> N
 def parsing(path: Path | str, what: str = "table") -> Iterator[None]:
     """Whatever a parser raises on damaged bytes becomes a LogError with its first words."""
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), _quiet_panics():
             warnings.simplefilter("ignore", UserWarning)  # polars warns of what it then raises, or reads all the same
             yield
     except EvbandError:
@@ -119,7 +119,7 @@ def foreseen(path: Path | str, format: str) -> Iterator[None]:
 
 def parquet(path: Path | str, data: bytes) -> pl.DataFrame:
     """A Parquet file's table. Its size is looked up first: a few kilobytes can promise billions of equal rows."""
-    with parsing(path, "Parquet table"), _quiet_panics():
+    with parsing(path, "Parquet table"):
         lazy = pl.scan_parquet(data)
         columns = len(lazy.collect_schema())
         check_width(path, columns)

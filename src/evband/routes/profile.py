@@ -28,6 +28,7 @@ LOG_STEP_S = 2.5  # a time profile sampled more finely than this is a log
 MOST_POINTS = 200_000
 LONGEST_S = 14 * 86_400.0  # driving and halts together
 LONGEST_KM = 20_000.0
+SHORTEST = {"distance_km": 0.1, "time_s": 1.0}
 MOST_ROWS = 20_000_000  # on a grid
 
 
@@ -193,6 +194,8 @@ def _check_extent(where: str, by: str, axis: Array, speed: Array, stops: Array) 
         moving = leg > 0
         driving = length if by == "time_s" else 3600.0 * float(np.sum(np.diff(axis)[moving] / leg[moving]))
         seconds = driving + float(stops.sum())
+    if not length >= SHORTEST[by]:
+        raise LogError(f"{where}: the route goes over {length:g} in {by}, {SHORTEST[by]:g} is the least; correct {by}.")
     if by == "distance_km" and not length <= LONGEST_KM:
         raise LogError(f"{where}: the route is {length:g} km long, more than {LONGEST_KM:g}; is distance_km in metres?")
     if not seconds <= LONGEST_S:

@@ -10,6 +10,7 @@ import io
 import logging
 import re
 import sys
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +20,8 @@ import numpy as np
 
 from evband.channels import CHANNELS
 from evband.errors import EvbandError, LogError
+from evband.files import size
+from evband.logs import border
 from evband.logs.formats import aliases as alias_table
 from evband.logs.formats import claims
 from evband.logs.formats.mapped import parse_map
@@ -26,6 +29,8 @@ from evband.logs.formats.naming import trip_id
 from evband.trips.readings import Readings, ReadOptions, Series
 
 NAME = "MF4"
+_DEFLATED = (1, 2)  # asammdf's kinds of blocks: plain, and transposed before
+_PIECE = 1 << 24
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
@@ -62,12 +67,57 @@ def _open(path: Path, data: bytes, options: ReadOptions) -> Any:
     with _silent_finalisers():
         try:
             file = MDF(io.BytesIO(data))
+            _check(path, data, file)
             return file if options.dbc is None else file.extract_bus_logging({"CAN": [(str(options.dbc), 0)]})
+        except EvbandError:
+            raise
         except Exception as problem:  # asammdf raises whatever the damaged bytes lead to
             reason = re.sub(r"'?<_io[^>]*>'?", "it", str(problem).strip()) or type(problem).__name__
         gc.collect()
     what = " with that DBC" if options.dbc else ""
     raise LogError(f"{path}: the MF4 file cannot be read{what} ({reason}); check that it is whole.")
+
+
+def _check(path: Path, data: bytes, file: Any) -> None:
+    """An error for a file that promises more than is read, unpacks to more than it states, or has values outside its records.
+
+    asammdf makes room for whatever a block states, and its compiled code reads wherever a channel says that it lies.
+    """
+    left = border.MOST_BYTES
+    for group in file.groups:
+        content = group.channel_group
+        record = int(content.samples_byte_nr) + int(getattr(content, "invalidation_bytes_nr", 0))
+        left -= record * int(content.cycles_nr)
+        if left >= 0 and hasattr(group, "get_data_blocks"):
+            packed = [block for block in group.get_data_blocks() if block.block_type in _DEFLATED]
+            fine = all(_unpacks_to(data, b.address, b.compressed_size, b.original_size) for b in packed)
+            left = min(left, border.MOST_BYTES - sum(int(b.original_size) for b in packed)) if fine else -1
+        if left < 0:
+            most = size(border.MOST_BYTES)
+            raise LogError(
+                f"{path}: it states more than {most} of records, or unpacks to more than it states; split it."
+            )
+        for channel in group.channels:
+            if _end(channel) > record:
+                raise LogError(f"{path}: {channel.name!r} lies outside of its records; check that the file is whole.")
+
+
+def _end(channel: Any) -> int:
+    """The byte of a record after a channel's value."""
+    if hasattr(channel, "byte_offset"):
+        bits, start = int(channel.bit_offset) + int(channel.bit_count), int(channel.byte_offset)
+    else:
+        bits, start = int(channel.start_offset) + int(channel.bit_count), int(channel.additional_byte_offset)
+    return start + -(-bits // 8) if bits else 0
+
+
+def _unpacks_to(data: bytes, address: int, packed: int, most: int) -> bool:
+    """Whether a deflated block gives no more bytes than it states."""
+    unpacker, rest, count = zlib.decompressobj(), data[address : address + packed], 0
+    while rest and not unpacker.eof and count <= most:
+        count += len(unpacker.decompress(rest, _PIECE))
+        rest = unpacker.unconsumed_tail
+    return count <= most
 
 
 @contextmanager
@@ -99,7 +149,8 @@ def _signals(file: Any) -> Iterator[tuple[str, str, int, int]]:
         master = file.masters_db.get(group)
         for index, channel in enumerate(content.channels):
             if index != master:
-                yield str(channel.name), str(getattr(channel, "unit", "") or ""), group, index
+                unit = getattr(channel, "unit", "") or getattr(channel.conversion, "unit", "")  # there in version 3
+                yield str(channel.name), str(unit or ""), group, index
 
 
 def _claims(signals: dict[str, tuple[str, str, int, int]], aliases: dict[str, alias_table.Alias]) -> list[claims.Claim]:
