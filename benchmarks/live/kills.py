@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -34,10 +35,12 @@ class Server:
     def __init__(self, folder: Path, car: str, port: int) -> None:
         folder.mkdir()
         self.folder, self.car, self.http = folder, car, _free()
-        (folder / "c.toml").write_text(
-            f'[mqtt]\nport = {port}\nclient_id = "{car}"\n[store]\npath = "s.sqlite"\n[[car]]\nid = "{car}"\nmodel = "{DEMO / "demo.evband"}"\ncapacity_kwh = 60\n'
-        )
+        (folder / "c.toml").write_text(self.configuration(port))
         self.start()
+
+    def configuration(self, port: int) -> str:
+        car = f'[[car]]\nid = "{self.car}"\nmodel = "{DEMO / "demo.evband"}"\ncapacity_kwh = 60\n'
+        return f'[mqtt]\nport = {port}\nclient_id = "{self.car}"\n[store]\npath = "s.sqlite"\n{car}'
 
     def start(self) -> None:
         command = [sys.executable, "-m", "evband", "serve", "c.toml", "--port", str(self.http)]
@@ -136,7 +139,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kills", type=int, default=20)
     options = parser.parse_args()
-    rows = [run(options.kills, qos) for qos in (1, 0)]
+    with ThreadPoolExecutor(2) as both:
+        rows = list(both.map(lambda qos: run(options.kills, qos), (1, 0)))
     show("kill -9", rows)
     write(RESULTS / "live_kills.csv", rows)
 

@@ -172,6 +172,21 @@ def test_giant_and_broken_messages_are_counted_and_the_next_is_read(broker, tmp_
     sender.close()
 
 
+def test_a_signal_ends_it_in_order(broker, tmp_path, drive):
+    """SIGTERM: the last state is kept, and everybody is told at once, not when the broker notices."""
+    listener = Listener(broker.port, "evband/#")
+    served = Served(tmp_path, config(broker, {"id": "kona", "source": "json"}, store=True))
+    wait_for(lambda: listener.of("evband/status") == [b"online"])
+    at = time.time()
+    for i, row in enumerate(drive.slice(220, 5).iter_rows(named=True)):
+        listener.send("evband/kona/in", json.dumps({"utc": at + i / 5, "speed": row[SPEED]}))
+    wait_for(lambda: served.metric("evband_messages_total") == 5)
+    served.stop()
+    assert served.process.returncode == 0
+    assert wait_for(lambda: len(listener.of("evband/status")) == 2, 1.0)
+    listener.close()
+
+
 def test_kill_9_and_on(broker, tmp_path, drive):
     """Killed in the middle of a drive: readings with QoS 1 that were not kept yet are sent again, and bands go on as unbroken."""
 

@@ -162,3 +162,19 @@ def test_forgetting_a_car_leaves_nothing(stepped, drive):
     live.service.stop()
     assert live.service.store.trips(0) == []
     assert live.service.store.saved() == {}
+
+
+def test_a_range_that_falls_faster_than_driven_is_explained(stepped, drive):
+    """A drive that takes far more power than the model expects: the change names it, before and after."""
+    live = stepped({"a": {}})
+    table = drive.slice(200, 300)
+    live.drive("a", table, soc_pct=60.0)
+    live.service.pool.submit(int).result()
+    live.drive("a", table.slice(0, 60), soc_pct=60.0)
+    live.drive("a", table.with_columns(power_kw=2.0 * table["power_kw"].fill_null(5.0) + 5.0), soc_pct=60.0)
+    change = live.service.ranges[0].details(0)["changes"][0]
+    lost = change["range_km"][0] - change["range_km"][1]
+    gone = change["driven_km"][1] - change["driven_km"][0]
+    assert lost > gone + 5.0
+    assert change["drive_pct"][1] > change["drive_pct"][0] + 5.0
+    assert 295.0 <= change["at"][1] - change["at"][0] <= 330.0

@@ -31,6 +31,7 @@ class Mqtt:
     ca_file: str | None = None
     client_id: str = "evband"
     prefix: str = "evband"  # of our own topics
+    status: str = "status"  # under the prefix: whether this process is online
     discovery: bool = True
     discovery_prefix: str = "homeassistant"
     keepalive_s: int = 30
@@ -118,6 +119,7 @@ class Config:
     server: Server = field(default_factory=Server)
     store: Store = field(default_factory=Store)
     where: Path = Path()  # paths in it are relative to this folder
+    part: tuple[int, int] = (1, 1)  # which of how many processes this is
 
     def path(self, name: str) -> Path:
         return self.where / Path(name).expanduser()

@@ -31,14 +31,14 @@ def topic(prefix: str, car: str) -> str:
     return f"{prefix}/device/evband_{car}/config"
 
 
-def device(car: str, name: str, prefix: str = "evband") -> dict[str, Any]:
+def device(car: str, name: str, prefix: str = "evband", status: str = "status") -> dict[str, Any]:
     """The message that describes one car; every template reads a key of the state object."""
     return {
         "device": {
             "identifiers": [f"evband_{car}"], "name": name, "manufacturer": "evband", "model": "EV bands", "sw_version": __version__,
         },
         "origin": {"name": "evband", "sw_version": __version__, "support_url": URL},
-        "availability": [{"topic": f"{prefix}/status"}, {"topic": f"{prefix}/{car}/status"}],
+        "availability": [{"topic": f"{prefix}/{status}"}, {"topic": f"{prefix}/{car}/status"}],
         "availability_mode": "all",
         "state_topic": f"{prefix}/{car}/state",
         "qos": 1,

@@ -54,7 +54,8 @@ class Feeds:
         source = MQTT[car.source](car, settings)
         if car.source == "json":
             self._exact[source.filters[0]] = (number, source)
-            return source.filters if car.topic else (f"{settings.prefix}/+/in",)
+            alone = self._service.config.part == (1, 1)  # else messages of other processes' cars would come, too
+            return (f"{settings.prefix}/+/in",) if alone and not car.topic else source.filters
         self._under += [(name.rstrip("#+"), number, source) for name in source.filters]
         return source.filters
 

@@ -91,7 +91,8 @@ def _add_fleet(found: Roster, config: Config) -> None:
     fleet = config.fleet
     assert fleet is not None
     folder = config.path(fleet.dir) / "cars"
-    files = sorted(folder.glob("*.evband"))
+    first, step = config.part
+    files = sorted(folder.glob("*.evband"))[first - 1 :: step]
     if not files:
         raise SettingsError(f"{folder}: there is no car in this fleet's folder; make one with evband fleet fit.")
     whole = files

@@ -24,6 +24,7 @@ _CAR: dict[str, Any] = {
         "outside": {"type": "boolean"}, "warmup": {"type": "boolean"},
         "degraded": {"type": ["string", "null"], "description": "why bands are worse than they could be"},
         **{name: _NUMBER for name in ("speed_kmh", "soc_pct", "distance_km")},
+        "changes": {"type": "array", "items": {"type": "object"}, "description": "of one car only: ranges minutes apart and what they rested on, each [before, after]"},
         "why": {"type": "object", "properties": {name: _NUMBER for name in ("drive_pct", "weather_pct")}, "description": "of one car only: percent of consumption ahead"},
     },
 }  # fmt: skip

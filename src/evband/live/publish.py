@@ -31,7 +31,7 @@ class Publisher:
     @property
     def will(self) -> tuple[str, bytes]:
         """What the broker says for us when we are gone."""
-        return f"{self._settings.prefix}/status", OFFLINE
+        return f"{self._settings.prefix}/{self._settings.status}", OFFLINE
 
     @property
     def birth(self) -> str:
@@ -47,14 +47,14 @@ class Publisher:
         self.discover()
         for car, _ in self._cars:
             self._status(car, self._online.get(car, False))
-        self._client.publish(f"{self._settings.prefix}/status", ONLINE, retain=True, qos=1)
+        self._send(self.will[0], ONLINE)
 
     def discover(self) -> None:
         """Announce every car to Home Assistant, also when it has just started."""
         if not self._settings.discovery or len(self._cars) > MOST_DEVICES:
             return
         for car, name in self._cars:
-            found = discovery.device(car, name, self._settings.prefix)
+            found = discovery.device(car, name, self._settings.prefix, self._settings.status)
             self._send(discovery.topic(self._settings.discovery_prefix, car), dumps(found))
 
     def remove(self, car: str) -> None:

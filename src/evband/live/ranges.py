@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from evband.energy import Ahead, SoFar
 from evband.energy.range import LEVELS
 from evband.live.assemble import COLUMN, Assembler
+from evband.live.changes import Changes, Mark
 from evband.live.engine import Group
 from evband.live.reading import CAPACITY
 from evband.live.ways import Way, Ways, chance_at, fan, reaches
@@ -37,6 +38,7 @@ class Ranges:
         self._looked = np.full(count, -np.inf)
         self._soc_at, self._kwh_then = np.full(count, np.nan), np.zeros(count)
         self.routes: dict[int, tuple[Way, float]] = {}  # car -> its way, and the distance driven when it was set
+        self.changes: Changes | None = None  # set at home: what changed and why is for people
         self._spread = np.random.default_rng(0).uniform(0.0, EVERY_S, count)
 
     def capacity(self, cars: Cars) -> Array:
@@ -89,6 +91,30 @@ class Ranges:
         for i in np.flatnonzero(routed).tolist():
             self._routed(int(cars[i]), float(battery[i]), float(soc[i] / 100.0 * capacity[i]))
         self._free(cars[~routed], battery[~routed], clock)
+        if self.changes is not None:
+            for car in cars.tolist():
+                self._note(self.changes, car, float(clock[car]))
+
+    def _note(self, changes: Changes, car: int, at: float) -> None:
+        """Compare the range with that of some minutes ago."""
+        driven, km = float(self.group.tally["km"][car]), float(self.km[car, 1])
+        if not (km == km and at == at and changes.due(car, at, driven)):
+            return
+        found = self._ahead(car)
+        if found is not None:
+            one = np.array([car])
+            felt = float(self.ambient(one, self._in.newest[self.group.cars])[0])
+            why = self._why(found[0], self.group.tally.past_of(car), felt, km)
+            changes.see(car, Mark(at, km, driven, float(self.soc(one)[0]), felt, why["drive_pct"], why["weather_pct"]))
+
+    def _ahead(self, car: int) -> tuple[Ahead, float | None, tuple[str, ...]] | None:
+        """(the way ahead, km to the route's end, notes) of a car; None until it is planned."""
+        route = self.routes.get(car)
+        if route is None:
+            way = self.ways.shared(float(self.ambient(np.array([car]), self._in.newest[self.group.cars])[0]))
+            return None if way is None else (way.ahead, None, way.notes)
+        driven = max(float(self.group.tally["km"][car]) - route[1], 0.0)
+        return route[0].ahead.after(driven), max((route[0].end_km or 0.0) - driven, 0.0), route[0].notes
 
     def _free(self, cars: Cars, battery: Array, clock: Array) -> None:
         """Cars without a route, those of one weather together."""
@@ -117,22 +143,12 @@ class Ranges:
         soc, capacity = float(self.soc(one)[0]), float(self.planned_capacity(one)[0])
         if not (soc == soc and capacity == capacity and np.isfinite(self.km[car]).all()):
             return {"fan": None, "notes": [self.ways.problem] if self.ways.problem else []}
-        past = self.group.tally.past_of(car)
-        route = self.routes.get(car)
-        if route is None:
-            way, driven, end = (
-                self.ways.shared(float(self.ambient(one, self._in.newest[self.group.cars])[0])),
-                0.0,
-                None,
-            )
-            if way is None:
-                return {"fan": None, "notes": []}
-        else:
-            way, driven = route[0], max(float(self.group.tally["km"][car]) - route[1], 0.0)
-            end = max((way.end_km or 0.0) - driven, 0.0)
-        rest = way.ahead.after(driven)
+        past, ahead = self.group.tally.past_of(car), self._ahead(car)
+        if ahead is None:
+            return {"fan": None, "notes": []}
+        rest, end, notes = ahead
         shown = max(1.05 * float(self.km[car, 2]), 1.1 * (end or 0.0), 5.0)
-        found: dict[str, Any] = {"fan": fan(rest, soc, capacity, past, shown), "notes": list(way.notes)}
+        found: dict[str, Any] = {"fan": fan(rest, soc, capacity, past, shown), "notes": list(notes)}
         if end is not None:
             arrive = {
                 n: float(soc - 100.0 * np.interp(end, rest.km, rest.quantiles(past, 1.0 - p)) / capacity)
@@ -141,6 +157,7 @@ class Ranges:
             found |= {"route_km_left": end, "soc_at_arrival": {n: min(max(v, 0.0), 100.0) for n, v in arrive.items()}}
         felt = float(self.ambient(one, self._in.newest[self.group.cars])[0])
         found |= {"why": self._why(rest, past, felt, float(self.km[car, 1]))}
+        found |= {"changes": [] if self.changes is None else self.changes.of(car)}
         return found
 
     def _why(self, rest: Ahead, past: SoFar, felt_c: float, km: float) -> dict[str, float | None]:

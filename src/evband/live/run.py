@@ -4,19 +4,30 @@ from __future__ import annotations
 
 import atexit
 import logging
+import os
 import shutil
+import signal
+import socket
+import sys
 import tempfile
+import threading
+import time
+import webbrowser
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import FrameType
+from typing import TYPE_CHECKING, NoReturn
 
 from evband.errors import SettingsError
 from evband.live.config import Car, Config, Server, Store, check_server, read_config
+from evband.live.share import share
 
 if TYPE_CHECKING:
     from evband.live.fleet import Roster
 
 DEMO = Path(__file__).parent / "demo"
+MOST_SHOWN = 20  # cars that are left out and named
 
 
 def demo_config(server: Server | None = None) -> Config:
@@ -39,17 +50,37 @@ def demo_config(server: Server | None = None) -> Config:
     return Config(cars=cars, server=server or Server(), store=Store(path=str(Path(folder) / "demo.sqlite")))
 
 
-def configuration(path: Path | None, demo: bool, host: str | None, port: int | None) -> Config:
+def configuration(path: Path | None, demo: bool, host: str | None, port: int | None, part: str | None = None) -> Config:
     """What was asked for on the command line."""
     if path is None and not demo:
         raise SettingsError("There is no configuration; give a TOML file, or --demo to see a simulated drive.")
     config = demo_config() if path is None else read_config(path)
     server = replace(config.server, host=host or config.server.host, port=config.server.port if port is None else port)
     check_server(server, str(path or "--demo"), config.where)
-    return replace(config, server=server)
+    config = replace(config, server=server)
+    return config if part is None else share(config, part)
 
 
-def serve(config: Config, found: Roster | None = None) -> None:
+def _leave(number: int, frame: FrameType | None) -> NoReturn:
+    sys.exit(0)
+
+
+def can_show() -> bool:
+    """Whether a browser would have a screen."""
+    return sys.platform in ("darwin", "win32") or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
+
+
+def _show(port: int) -> None:
+    """Open the page once it answers."""
+    for _ in range(100):
+        time.sleep(0.2)
+        with suppress(OSError):
+            socket.create_connection(("127.0.0.1", port), 1.0).close()
+            webbrowser.open(f"http://127.0.0.1:{port}/")
+            return
+
+
+def serve(config: Config, found: Roster | None = None, browser: bool = False) -> None:
     """Run until interrupted; `found`: cars with their models, by default those of the configuration."""
     import uvicorn
 
@@ -58,6 +89,8 @@ def serve(config: Config, found: Roster | None = None) -> None:
     from evband.live.service import Service
 
     service = Service(config, found)
+    for problem in service.roster.problems[:MOST_SHOWN]:
+        print(f"evband: left out: {problem}", file=sys.stderr)
     feeds = Feeds(service)
     app = application(service, {"mqtt": feeds.client, "feeds": feeds})
     s = config.server
@@ -68,9 +101,14 @@ def serve(config: Config, found: Roster | None = None) -> None:
         ws="websockets-sansio",
     )  # fmt: skip
     logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
-    service.start()
-    feeds.start()
+    signal.signal(
+        signal.SIGTERM, _leave
+    )  # the server gives a signal on when it has ended; without this it would end us
     try:
+        service.start()
+        feeds.start()
+        if browser:
+            threading.Thread(target=_show, args=(s.port,), name="browser", daemon=True).start()
         uvicorn.Server(settings).run()
     finally:
         feeds.stop()

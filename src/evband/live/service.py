@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from evband.errors import EvbandError, SettingsError
 from evband.live import states
 from evband.live.assemble import COLUMN, SPEED, Assembler, Batch
+from evband.live.changes import Changes
 from evband.live.config import Config
 from evband.live.engine import Advance, Group
 from evband.live.fleet import Roster, roster
@@ -60,6 +61,9 @@ class Service:
         self.store = (
             None if config.store.path is None else Store(config.path(config.store.path), config.store, self.ids)
         )
+        if len(cars) <= config.store.snapshot_cars:
+            for ranges in self.ranges:
+                ranges.changes = Changes()
         self.trip_log = TripLog(self)
         self.record = None if config.server.record is None else Record(config.path(config.server.record))
         self.state = np.zeros(len(cars), np.int8)
@@ -302,6 +306,8 @@ class Service:
                 ranges.routes.pop(local, None)
             else:
                 ranges.routes[local] = (way, driven)
+            if ranges.changes is not None:
+                ranges.changes.forget(local)
             ranges._looked[local] = -np.inf
             self._said[number] = -np.inf
             if self.store is not None and driven_km is None:
@@ -316,6 +322,8 @@ class Service:
             self.assembler.forget(number)
             group.forget(local)
             ranges.routes.pop(local, None)
+            if ranges.changes is not None:
+                ranges.changes.forget(local)
             ranges.km[local] = ranges.arrival[local] = ranges.arrival_empty[local] = np.nan
             self.check.notes.pop(number, None)
             self.state[number] = states.WAITING

@@ -1,10 +1,9 @@
-// What changed of late and why: the API's reasons, and what this page saw happen.
-import { chance, clock, distance, temperature } from "./units.js";
-import { STATES, reasons } from "./words.js";
+// What changed of late and why: the API's reasons and changes of range, and what this page saw happen.
+import { chance, clock, temperature } from "./units.js";
+import { STATES, rangeChange, reasons } from "./words.js";
 import { write } from "./cars_list.js";
 
 const MOST = 12;
-const EVERY_S = 300; // range against what was driven is looked at this often
 const CHANCE = 0.04;
 
 export class Changes {
@@ -15,7 +14,7 @@ export class Changes {
   }
 
   of(id) {
-    if (!this.cars.has(id)) this.cars.set(id, { events: [], state: null, degraded: null, chance: null, mark: null });
+    if (!this.cars.has(id)) this.cars.set(id, { events: [], state: null, degraded: null, chance: null });
     return this.cars.get(id);
   }
 
@@ -27,7 +26,6 @@ export class Changes {
       this.add(known, at, car.degraded ? `Bands are worse: ${car.degraded}.` : "The feed is whole again.");
     }
     this.seeChance(known, car, at);
-    this.seeRange(known, car, at);
     known.state = car.state;
     known.degraded = car.degraded;
   }
@@ -44,20 +42,6 @@ export class Changes {
     }
   }
 
-  seeRange(known, car, at) {
-    const range = car.range_km?.p50, driven = car.distance_km;
-    if (!Number.isFinite(range) || !Number.isFinite(driven)) {
-      known.mark = null;
-      return;
-    }
-    if (known.mark === null || driven < known.mark.driven || at < known.mark.at) known.mark = { at, range, driven };
-    if (at - known.mark.at < EVERY_S) return;
-    const gone = driven - known.mark.driven, lost = known.mark.range - range, extra = lost - gone;
-    const how = Math.abs(extra) < 0.02 * range + 0.5 ? "as expected" : `${distance(Math.abs(extra))} ${extra > 0 ? "more" : "less"} than driven`;
-    this.add(known, at, `${distance(gone)} driven since ${clock(known.mark.at)}; range ${lost >= 0 ? "fell" : "rose"} by ${distance(Math.abs(lost))}, ${how}.`);
-    known.mark = { at, range, driven };
-  }
-
   add(known, at, text) {
     known.events.unshift({ at, text });
     known.events.length = Math.min(known.events.length, MOST);
@@ -69,7 +53,8 @@ export class Changes {
 
   draw(id, details) {
     fill(this.why, reasons(details?.why, details, temperature), (line, text) => write(line, text));
-    const events = this.of(id).events.slice(0, 6);
+    const ranges = (details?.changes || []).map((change) => ({ at: change.at[1], text: rangeChange(change) }));
+    const events = [...this.of(id).events, ...ranges].sort((a, b) => b.at - a.at).slice(0, 6);
     fill(this.list, events.length ? events : [{ at: null, text: "Nothing since this page was opened." }], (line, event) => {
       if (line.children.length < 2) line.append(document.createElement("time"), document.createElement("span"));
       write(line.children[0], event.at === null ? "" : clock(event.at));

@@ -1,5 +1,5 @@
 // What the numbers of a car mean, in words.
-import { chance, distance, kw, percent } from "./units.js";
+import { chance, clock, distance, kw, percent, temperature } from "./units.js";
 
 export const STATES = {
   waiting: "Waiting for data", driving: "Driving", paused: "Standing", parked: "Parked", charging: "Charging",
@@ -54,6 +54,21 @@ export function spoken(car, details) {
   if (car.degraded) parts.push(`degraded: ${car.degraded}`);
   return `${parts.join(", ")}.`;
 }
+
+/** A range some minutes after another, each field as [before, after]: what it lost beyond what was driven, and why. */
+export function rangeChange({ at, range_km: range, driven_km: driven, drive_pct: drive, weather_pct: weather, ambient_temp_c: felt }) {
+  const gone = driven[1] - driven[0], lost = range[0] - range[1], extra = lost - gone;
+  const begin = `${distance(gone)} driven since ${clock(at[0])}; range ${lost >= 0 ? "fell" : "rose"} by ${distance(Math.abs(lost))}`;
+  if (Math.abs(extra) < 0.02 * range[1] + 0.5) return `${begin}, as expected.`;
+  const why = [];
+  const use = (pct) => (Math.abs(pct) < 1 ? "as much as expected" : `${percent(Math.abs(pct))} ${pct > 0 ? "more" : "less"} than expected`);
+  if (known(drive) && Math.abs(drive[1] - drive[0]) >= 1) why.push(`this drive takes ${use(drive[1])}, it was ${use(drive[0])}`);
+  if (known(weather) && known(felt) && Math.abs(weather[1] - weather[0]) >= 1) why.push(`it is ${temperature(felt[1])} outside, it was ${temperature(felt[0])}`);
+  const because = why.length ? why.join("; ") : "the way ahead and the car’s own reading of its charge";
+  return `${begin}, ${distance(Math.abs(extra))} ${extra > 0 ? "more" : "less"} than driven: ${because}.`;
+}
+
+const known = (pair) => Number.isFinite(pair?.[0]) && Number.isFinite(pair?.[1]);
 
 /** Why range is what it is: [what, percent more consumption] as the API has them. */
 export function reasons(why, details, format) {
