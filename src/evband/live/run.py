@@ -27,26 +27,31 @@ if TYPE_CHECKING:
     from evband.live.fleet import Roster
 
 DEMO = Path(__file__).parent / "demo"
+DEMO_VAN = "Peugeot e-Expert 75 kWh"
 MOST_SHOWN = 20  # cars that are left out and named
 
 
 def demo_config(server: Server | None = None) -> Config:
     """Simulated drives that ship with the package: one measured and on a route, one without measured power that gets short of charge,
-    one whose feed is slow. What is kept goes when the process ends."""
+    one of a van that is known by its data sheet alone and whose feed is slow. What is kept goes when the process ends."""
+    from evband.adaptation import start
 
-    def car(id: str, name: str, file: str, capacity_kwh: float, route: str | None = None) -> Car:
+    folder = tempfile.mkdtemp(prefix="evband-demo-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    fitted, started = DEMO / "demo.evband", Path(folder) / "van.evband"
+    start(DEMO_VAN).save(started)
+
+    def car(id: str, name: str, model: Path, file: str, capacity_kwh: float, route: str | None = None) -> Car:
         return Car(
-            id=id, name=name, model=str(DEMO / "demo.evband"), source="replay", file=str(DEMO / file), capacity_kwh=capacity_kwh,
+            id=id, name=name, model=str(model), source="replay", file=str(DEMO / file), capacity_kwh=capacity_kwh,
             route=None if route is None else str(DEMO / route),
         )  # fmt: skip
 
     cars = (
-        car("demo", "Demo car", "drive.csv", 60.0, "route.csv"),
-        car("errand", "Errand", "errand.csv", 60.0, "errand_route.csv"),
-        car("van", "Van, slow feed", "van.csv", 75.0),
+        car("demo", "Demo car", fitted, "drive.csv", 60.0, "route.csv"),
+        car("errand", "Errand", fitted, "errand.csv", 60.0, "errand_route.csv"),
+        car("van", f"{DEMO_VAN}, slow feed", started, "van.csv", 75.0),
     )
-    folder = tempfile.mkdtemp(prefix="evband-demo-")
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return Config(cars=cars, server=server or Server(), store=Store(path=str(Path(folder) / "demo.sqlite")))
 
 
