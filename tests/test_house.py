@@ -50,6 +50,7 @@ LEAVES = ("fleet", "live")  # nothing but the command line imports them
 # Upwards, inside a function, with the reason: methods by which a user reaches an upper room from an object of a lower one.
 FACE = {
     ("model", "streaming"): "model.stream()",
+    ("model", "adaptation"): "a fit starts from the base",
     ("model", "export"): "model.collapse() and model.export()",
     ("trips", "logs"): "Trips.from_frame()",
     ("artifact", "model"): "load() makes the class that save() wrote",

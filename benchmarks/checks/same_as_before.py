@@ -65,8 +65,11 @@ def compute(out: Path, data: Path | None, fold: int, members: int, epochs: int, 
     """In a process of either version: fit and predict every case."""
     import evband
 
+    chosen = {"members": members, "epochs": epochs, "device": "cpu"}
+    if "from_base" in evband.PowerModel().get_params():  # earlier versions know no other start
+        chosen["from_base"] = False
     for name, train, test, settings in cases(data, fold, log):
-        model = evband.PowerModel(**{"members": members, "epochs": epochs, "device": "cpu", **settings}).fit(train)
+        model = evband.PowerModel(**(chosen | settings)).fit(train)
         calibration: Any = model.calibration_
         factors = (
             [getattr(model, "stretch_", 1.0), getattr(model, "standing_stretch_", 1.0)]

@@ -24,7 +24,7 @@ from evband.calibration.value import Calibration
 from evband.errors import ArtifactError, EvbandError
 from evband.features import FeatureMap
 from evband.files import read_bounded, whole_file
-from evband.settings import DEFAULTS, RUN, Arguments, Settings, check_names, check_run, completed, resolve
+from evband.settings import DEFAULTS, FROM_BASE, RUN, Arguments, Settings, check_names, check_run, completed, resolve
 
 if TYPE_CHECKING:
     from evband.model import PowerModel
@@ -130,14 +130,16 @@ def _arguments(meta: dict[str, Any], settings: Settings) -> Arguments:
     """PowerModel's arguments as they were given, so that a clone trains the same model.
 
     Where they no longer give the settings that the file holds (version 1 kept no arguments, a default may have changed
-    since), the settings win; those that were tuned are what the arguments gave then, too.
+    since), the settings win; those that were tuned, or go with a start from the base, are what the arguments gave then,
+    too.
     """
     given = dict(meta.get("arguments", {}))
     check_names(given, "the file")
     check_run(given)
     now = resolve(given.get("preset", "default"), **{k: v for k, v in given.items() if k not in RUN})
     tuned: set[str] = set().union(*(meta["summary"].get("tuning") or [])[:1])
-    kept = {k: v for k, v in settings.to_dict().items() if v != getattr(now, k) and k not in tuned}
+    found = tuned | ({"from_base", *FROM_BASE} if "from_base" in meta["settings"] else set())
+    kept = {k: v for k, v in settings.to_dict().items() if v != getattr(now, k) and k not in found}
     return cast(Arguments, given | kept)
 
 

@@ -76,6 +76,7 @@ class PowerModel(Estimator):
     ) -> Self:
         """Train on trips (Trips, or a pandas, polars or pyarrow frame in evband's channels), then calibrate."""
         require("torch", "fitting")
+        from evband.adaptation.transfer import from_base
         from evband.preparing import prepare, prior_features
         from evband.training import plan as jobs
         from evband.trips import Trips
@@ -99,7 +100,9 @@ class PowerModel(Estimator):
             choice = tune(prepared.job, settings, device, say, progress)
             settings, tuning = choice.settings, choice.tried
         mean = None if prior is None else prior._weights(np.arange(len(prior.theta_)))
-        theta, summary = jobs.train(prepared.job, settings, device, mean, progress, checkpoint)
+        given = [name for name, value in self.get_params(deep=False).items() if value is not None]
+        settings, start = from_base(prepared, replace(settings, from_base=settings.from_base and prior is None), given)
+        theta, summary = jobs.train(prepared.job, settings, device, mean, progress, checkpoint, start)
         return self.finish(prepared, settings, theta.cpu().numpy(), summary | {"tuning": tuning})
 
     def finish(

@@ -91,6 +91,9 @@ class Settings:
                            unit="s", within="[0, 120]")  # fmt: skip
     thinning: float = _set(0.3, "share of training windows from copies read every 2 to 15 s; takes bridge_s",
                            "0 where every feed is as dense as the training log", within="[0, 1)")  # fmt: skip
+    from_base: bool = _set(True, "members start from the base that ships with evband where inputs, network and head allow; then "
+                           "17 epochs are the default", "False to train from random weights, as earlier "
+                           "versions did", paper=False)  # fmt: skip
     epochs: int = _set(60, "maximum passes over the training rows", "more where the held-out score still improves",
                        within="[1, inf)", paper=300)  # fmt: skip
     layers: int = _set(1, "LSTM layers", "to repeat the paper", within="[1, 8]", paper=4)
@@ -105,6 +108,8 @@ class Settings:
                        within="(0, inf)", paper=1e-3)  # fmt: skip
     schedule: str = _set("one_cycle", "learning rate over a run", "to repeat the paper",
                          choices=("one_cycle", "constant"), paper="constant")  # fmt: skip
+    rise: float = _set(0.3, "share of a run over which the rate of one_cycle rises", "less where members start from what is "
+                       "known", within="(0, 1)")  # fmt: skip
     optimiser: str = _set("adam", "optimiser", "to compare", choices=("adam", "sgd", "adagrad", "rmsprop"))
     window: int = _set(128, "rows per training window", "shorter where all trips are short",
                        unit="rows", within="[1, inf)", paper=160)  # fmt: skip
@@ -191,6 +196,7 @@ class Arguments(TypedDict, total=False):
     hz: float | None
     bridge_s: float | None
     thinning: float | None
+    from_base: bool | None
     epochs: int | None
     layers: int | None
     hidden: int | None
@@ -199,6 +205,7 @@ class Arguments(TypedDict, total=False):
     trip_effect: float | None
     rate: float | None
     schedule: str | None
+    rise: float | None
     optimiser: str | None
     window: int | None
     burn_in: int | None
@@ -237,6 +244,7 @@ ABOUT: dict[str, About] = {f.name: f.metadata["about"] for f in fields(Settings)
 DEFAULTS: dict[str, Any] = {  # of PowerModel's arguments; None: the preset's
     f.name: f.default if f.name in ("method", "seed") else None for f in fields(Settings)
 } | {name: default for name, (default, _) in RUN.items()}
+FROM_BASE: dict[str, Any] = {"epochs": 17, "rise": 0.15}  # of a fit that starts from the base, where they are not given
 PRESETS = {
     "default": Settings(),
     "paper": Settings(**{k: about.paper for k, about in ABOUT.items() if about.paper is not SAME}),
@@ -272,7 +280,7 @@ def resolve(preset: str, **chosen: Any) -> Settings:
 
 def completed(saved: Mapping[str, Any]) -> dict[str, Any]:
     """Settings as an earlier version saved them, with what it did where it did not say so."""
-    return {"trip_effect": 0.0, "nu_pace": 1.0} | dict(saved)
+    return {"trip_effect": 0.0, "nu_pace": 1.0, "from_base": False} | dict(saved)
 
 
 def described() -> list[str]:

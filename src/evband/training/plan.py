@@ -99,9 +99,13 @@ def least_squares(data: Data, trips: NDArray[np.int64]) -> NDArray[np.float64]:
     """Ridge solution of power on the road-load features over the known rows of these trips."""
     rows = data.own & np.isin(data.trip, trips)
     r = data.r[rows].astype(np.float64)
-    ridge = FEW_RIDGE / len(trips) ** 2 if 0 < len(trips) < FEW_TRIPS else RIDGE
-    gram = r.T @ r / max(1, rows.sum()) + ridge * np.eye(r.shape[1])
+    gram = r.T @ r / max(1, rows.sum()) + ridge_of(len(trips)) * np.eye(r.shape[1])
     return np.asarray(np.linalg.solve(gram, r.T @ data.y[rows] / max(1, rows.sum())))
+
+
+def ridge_of(trips: int) -> float:
+    """Of least squares on so many trips."""
+    return FEW_RIDGE / trips**2 if 0 < trips < FEW_TRIPS else RIDGE
 
 
 def left_out(job: Job, settings: Settings) -> list[int]:
@@ -157,11 +161,19 @@ def train(
     prior_mean: Tensor | None = None,
     progress: Callable[[Progress], None] | None = None,
     checkpoint: Checkpoint | None = None,
+    start: NDArray[np.float32] | None = None,
 ) -> tuple[Tensor, dict[str, Any]]:
-    """Train every member of the job; returns ``theta [networks, parameters]`` and a summary."""
+    """Train every member of the job; returns ``theta [networks, parameters]`` and a summary.
+
+    ``start [networks, parameters]``: where they start; a NaN is drawn, as all are without it.
+    """
     check_rows(job, settings)
     members = members_of(job, settings, prior_mean)
     trainer = Trainer(job.architecture(settings), job.data, members, settings, device, choices_of(job, settings))
+    if start is not None:
+        given = torch.from_numpy(start).to(trainer.device)
+        with torch.no_grad():
+            trainer.theta.copy_(torch.where(given.isnan(), trainer.theta, given))
     if checkpoint is not None:
         try:
             checkpoint.restore(trainer)
