@@ -28,7 +28,7 @@ from evband.adaptation.members import FEWEST_ROWS, ROUNDS, Evidence, Members, to
 from evband.adaptation.scale import Offsets, ScalePrior, ranks_of
 from evband.adaptation.state import Adaptation
 from evband.channels import STANDING_KMH
-from evband.errors import SettingsError
+from evband.errors import SettingsError, TripsError
 from evband.features.wheel import ROADS, SheetMap
 from evband.network.inference import degrees_of_freedom
 
@@ -73,6 +73,10 @@ def evidence_of(
     from evband.network.predict import hidden_states
 
     known = np.isfinite(power_kw)
+    if not known.any():
+        raise TripsError(
+            "none of these trips has measured power; a model learns from power_kw, or current and voltage."
+        )
     if known.sum() < FEWEST_ROWS:
         raise SettingsError(
             f"only {int(known.sum())} rows have measured power, {FEWEST_ROWS} are needed; give a longer log."

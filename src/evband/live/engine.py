@@ -65,7 +65,7 @@ class Group:
         slow = (
             {"max_gap_s": PATIENCE_S, "lasts_s": LASTS_S} if calibrate else {}
         )  # what a model not trained for it needs
-        if model.settings_.bridge_s:
+        if model.settings_.bridge_s and model.settings_.thinning:  # trained on slow feeds
             slow = {"bridge_s": model.settings_.bridge_s}
         self.bins = BinColumns(self.hz, count, CHANNELS, **slow)
         self.online = OnlineColumns(count, level, self.hz)
