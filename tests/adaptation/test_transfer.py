@@ -11,7 +11,7 @@ from evband.model import PowerModel
 from evband.network.predict import hidden_states
 from evband.settings import FROM_BASE, Settings
 
-SMALL = {"members": 5, "hidden": 32, "device": "cpu", "calibrate": False}
+SMALL = {"members": 5, "hidden": Base.load().hidden, "device": "cpu", "calibrate": False}
 
 
 def test_networks_of_the_base_run_on_other_inputs_as_on_their_own() -> None:
