@@ -65,7 +65,7 @@ def compute(out: Path, data: Path | None, fold: int, members: int, epochs: int, 
     """In a process of either version: fit and predict every case."""
     import evband
 
-    chosen = {"members": members, "epochs": epochs, "device": "cpu"}
+    chosen: dict[str, Any] = {"members": members, "epochs": epochs, "device": "cpu"}
     if "from_base" in evband.PowerModel().get_params():  # earlier versions know no other start
         chosen["from_base"] = False
     for name, train, test, settings in cases(data, fold, log):
