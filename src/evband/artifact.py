@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 VERSION = 2
 READS = (1, 2)  # 1: no arguments, calibration as factors and a sentence
 MOST_BYTES = 1 << 30  # of a whole file
+HUGE = 1e18  # a standardised feature of a whole model is near 1; float32 overflows at 3e38
 MOST_HEADER = 16 << 20
 MOST_WEIGHT = 1e6  # beyond it sums of 128 units are no longer power; trained weights are under 100
 PRIOR = "prior/"  # before the names of the weights of the model that this one started from
@@ -181,7 +182,7 @@ def _features(saved: dict[str, Any]) -> FeatureMap:
     with np.errstate(all="ignore"):  # what comes of damaged numbers is looked at below
         x, r = features._rows(dict(zip(features.channels, features.typical.tolist(), strict=True)))
     good = x.shape == (len(features.input_names),) and r.shape == (len(features.road_names),)
-    if not (good and np.isfinite(x).all() and np.isfinite(r).all() and math.isfinite(features.y_mean)):
+    if not (good and (np.abs(x) < HUGE).all() and (np.abs(r) < HUGE).all() and math.isfinite(features.y_mean)):
         raise ArtifactError("its features are damaged; fit it again.")
     return features
 

@@ -6,7 +6,6 @@ Nothing finished is lost, nothing half-written is left, and the next run ends as
 import json
 import os
 import random
-import resource
 import signal
 import subprocess
 import sys
@@ -19,10 +18,9 @@ import pytest
 from drives import made_up_trips, small_model
 from evband.model import load
 from evband.streaming import LineStream
+from faults.machine import EVBAND, TIMES, leftovers, one_sentence, ordinary, room, run
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals and limits of POSIX")
-TIMES = int(os.environ.get("EVBAND_FAULTS", "3"))
-EVBAND = [sys.executable, "-m", "evband"]
 LINES = [json.dumps({"utc": 1.7e9 + i, "speed": 30 + i % 40, "elevation": 200 + i % 9, "power": 8}) for i in range(400)]
 
 
@@ -32,23 +30,6 @@ def folder(tmp_path_factory):
     small_model().save(folder / "car.evband")
     made_up_trips(4, 200).to_polars().write_parquet(folder / "trips.parquet")
     return folder
-
-
-def run(*words, cwd, **how):
-    return subprocess.run(
-        [*EVBAND, *map(str, words)], cwd=cwd, capture_output=True, text=True, check=False, timeout=300, **how
-    )
-
-
-def one_sentence(done):
-    assert done.returncode == 2, done.stderr
-    errors = [line for line in done.stderr.splitlines() if "warning" not in line]
-    assert len(errors) == 1, done.stderr
-    assert errors[0].startswith("evband: error: ")
-
-
-def leftovers(folder, before):
-    return sorted(set(os.listdir(folder)) - before)
 
 
 def test_kill_9_of_a_stream_loses_at_most_what_came_since_the_last_kept_state(folder, tmp_path, monkeypatch):
@@ -95,12 +76,7 @@ def test_a_killed_convert_leaves_the_old_output_or_the_new_one(folder, tmp_path,
 def test_a_disk_that_fills_up_leaves_nothing_and_is_one_sentence(folder, words):
     before = set(os.listdir(folder))
     for number in range(TIMES):
-        room = random.Random(number).randrange(100, 4000)
-
-        def limited(room=room):
-            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-            resource.setrlimit(resource.RLIMIT_FSIZE, (room, room))
-
+        limited = room(random.Random(number).randrange(100, 4000))
         done = run(*words, cwd=folder, preexec_fn=limited, env=os.environ | {"NUMBA_CACHE_DIR": "/nonexistent"})
         one_sentence(done)
         assert leftovers(folder, before) == []
@@ -110,27 +86,21 @@ def test_a_full_disk_under_a_streams_state_is_one_sentence_and_keeps_the_old_sta
     state = tmp_path / "state.json"
     run("stream", folder / "car.evband", "--state", state, cwd=tmp_path, input=LINES[0] + "\n")
     old = state.read_text()
-
-    def limited():
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (500, 500))
-
     done = run(
-        "stream", folder / "car.evband", "--state", state, cwd=tmp_path, input=LINES[1] + "\n", preexec_fn=limited
+        "stream", folder / "car.evband", "--state", state, cwd=tmp_path, input=LINES[1] + "\n", preexec_fn=room(500)
     )
     assert done.returncode == 2
     assert "Traceback" not in done.stderr
     assert state.read_text() == old
 
 
-def test_read_only_places_and_no_home(folder, tmp_path):
+def test_read_only_places_are_one_sentence(folder, tmp_path):
     closed = tmp_path / "closed"
     closed.mkdir()
     closed.chmod(0o555)
-    if os.access(closed, os.W_OK):
-        pytest.skip("this user may write everywhere")
-    one_sentence(run("convert", folder / "trips.parquet", "-o", closed / "out.csv", cwd=folder))
-    one_sentence(run("stream", folder / "car.evband", "--state", closed / "s.json", cwd=folder, input=""))
+    trips, state = folder / "trips.parquet", closed / "s.json"
+    one_sentence(run("convert", trips, "-o", closed / "out.csv", cwd=folder, preexec_fn=ordinary))
+    one_sentence(run("stream", folder / "car.evband", "--state", state, cwd=folder, input="", preexec_fn=ordinary))
 
 
 def test_without_a_home_or_a_temporary_folder_it_still_predicts(folder, tmp_path):

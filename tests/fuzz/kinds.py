@@ -225,7 +225,7 @@ KINDS = {
     "map": Kind(read_map, lambda rng: mutate.mutate(seeds.MAP, rng), 60),
     "guess": Kind(guess_map, _some_log, 40),
     "state": Kind(load_state, lambda rng: mutate.mutate_json(seeds.state(), rng), 40),
-    "line": Kind(take_lines, line_bytes, 60, each=20),
+    "line": Kind(take_lines, line_bytes, 200, each=20),
     "artifact": Kind(load_model, artifact_bytes, 40),
     "route": Kind(plan_route, route_bytes, 60),
     "parquet": Kind(read_log, containers.parquet_bytes, 10),

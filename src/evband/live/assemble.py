@@ -251,7 +251,7 @@ class Assembler:
 
     def age(self, seconds: float) -> None:
         """Let suspicions fade: called once per step with the seconds since the last."""
-        fade = np.exp(-seconds * self.rate / 60.0)
+        fade = np.exp(-max(seconds, 0.0) * self.rate / 60.0)  # a clock may be set back
         self.jumps *= fade
         self.suspect *= fade
 

@@ -93,6 +93,7 @@ def serve(config: Config, found: Roster | None = None, browser: bool = False) ->
     from evband.live.http import application
     from evband.live.service import Service
 
+    own = _listening(config.server)
     service = Service(config, found)
     for problem in service.roster.problems[:MOST_SHOWN]:
         print(f"evband: left out: {problem}", file=sys.stderr)
@@ -114,7 +115,19 @@ def serve(config: Config, found: Roster | None = None, browser: bool = False) ->
         feeds.start()
         if browser:
             threading.Thread(target=_show, args=(s.port,), name="browser", daemon=True).start()
-        uvicorn.Server(settings).run()
+        uvicorn.Server(settings).run([own])
     finally:
+        own.close()
         feeds.stop()
         service.stop()
+
+
+def _listening(server: Server) -> socket.socket:
+    """The socket that requests come to, taken before anything else is begun."""
+    family = socket.AF_INET6 if ":" in server.host else socket.AF_INET
+    try:
+        return socket.create_server((server.host, server.port), family=family, backlog=2048)
+    except OSError as problem:
+        raise SettingsError(
+            f"{server.host} port {server.port} cannot be listened on ({problem.strerror}); choose another with --port."
+        ) from None

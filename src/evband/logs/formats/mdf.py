@@ -29,6 +29,7 @@ from evband.logs.formats.naming import trip_id
 from evband.trips.readings import Readings, ReadOptions, Series
 
 NAME = "MF4"
+MOST_DBC = 16 << 20  # bytes
 _DEFLATED = (1, 2)  # asammdf's kinds of blocks: plain, and transposed before
 _PIECE = 1 << 24
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
@@ -62,6 +63,8 @@ def _open(path: Path, data: bytes, options: ReadOptions) -> Any:
         raise LogError(f"{path}: reading MF4 needs asammdf; install it with pip install 'evband[mdf]'.") from None
     if options.dbc is not None and not options.dbc.is_file():
         raise LogError(f"{options.dbc}: there is no such DBC file; check the path.")
+    if options.dbc is not None and options.dbc.stat().st_size > MOST_DBC:
+        raise LogError(f"{options.dbc}: the DBC has more than {size(MOST_DBC)}, the most that is read; cut it down.")
     logging.getLogger("asammdf").setLevel(logging.CRITICAL)  # it writes to standard error what is raised here
     reason = ""
     with _silent_finalisers():
