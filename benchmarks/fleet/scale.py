@@ -3,6 +3,7 @@
     python -m benchmarks.fleet.simulated --cars 10000 -o LAKE
     python -m benchmarks.fleet.scale LAKE --cars 10000 --workers 2 --ray auto --kill       # -> results/fleet_scale.csv
     python -m benchmarks.fleet.scale LAKE --cars 1000 --workers 1                          # adds rows to it
+    python -m benchmarks.fleet.scale LAKE --cars 200 --predict                             # -> results/fleet_predict.csv
 
 Each car has three trips of ten minutes at 1 Hz. Seconds are those of the whole command: finding cars, starting workers,
 fitting, prior and report. With --kill the worker that is busiest is killed after a third of the cars. The last column is a
@@ -86,6 +87,8 @@ def measure(given: argparse.Namespace) -> dict[str, Any]:
     options = {"sheets": given.lake.with_suffix(".toml"), "workers": given.workers, "ray": given.ray, "tell": watch}
     table = run_fleet("fit", files, output, **options)
     seconds = time.perf_counter() - watch.began
+    if given.predict:
+        return predicted(files, output, given)
     size = sum(file.stat().st_size for file in output.rglob("*") if file.is_file())
     return {
         "cars": given.cars, "workers": given.workers, "ray": given.ray, "killed": int(watch.killed > 0),
@@ -97,6 +100,22 @@ def measure(given: argparse.Namespace) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def predicted(files: list[str], output: Path, given: argparse.Namespace) -> dict[str, Any]:
+    """`evband fleet predict --every 10` of the same half hour of each car, after the fit."""
+    from evband.fleet import run_fleet
+
+    watch = Watch(kill=False)
+    run_fleet("predict", files, output, every=10, workers=given.workers, ray=given.ray, tell=watch)
+    seconds = time.perf_counter() - watch.began
+    size = sum(file.stat().st_size for file in (output / "predict").iterdir())
+    hours = 0.5 * given.cars
+    return {
+        "cars": given.cars, "hours": hours, "workers": given.workers, "ray": given.ray, "seconds": round(seconds, 1),
+        "core_seconds_per_hour_driven": round(seconds * given.workers / hours, 4), "kb_per_car": round(size / given.cars / 1e3, 1),
+        "largest_worker_mb": round(watch.largest / 1e3),
+    }  # fmt: skip
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("lake", type=Path)
@@ -104,8 +123,9 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--ray", default="off")
     parser.add_argument("--kill", action="store_true")
+    parser.add_argument("--predict", action="store_true")
     given = parser.parse_args()
-    path = RESULTS / "fleet_scale.csv"
+    path = RESULTS / ("fleet_predict.csv" if given.predict else "fleet_scale.csv")
     rows: list[dict[str, Any]] = []
     if path.exists():
         rows = list(csv.DictReader(line for line in path.read_text().splitlines() if not line.startswith("#")))

@@ -57,14 +57,15 @@ def started(ground: Base, sheet: Sheet, seed: int = 0, hz: float = 1.0) -> Power
     """The model of a sheet on a base."""
     from evband.model import PowerModel
 
-    model = PowerModel.of(ground.settings(hz, seed))
-    model.settings_ = ground.settings(hz, seed)
+    settings = ground.settings(hz, seed)
+    model = PowerModel.of(settings)
+    model.settings_ = settings
     model.feature_map_ = sheet_map(ground, (sheet.mass_kg, sheet.cda_m2, sheet.crr), hz)
     model.theta_ = members_of(ground, sheet, seed)
     tonnes = sheet.mass_kg / 1000.0
     scaled = {"bias": 1, "tau2": 2, "slow": 2, "fast": 2, "noise": 2, "most": 2}
     model.energy_ = {name: value * tonnes ** scaled.get(name, 0) for name, value in ground.errors.items()}
-    neutral = ground.settings(hz, seed).architecture(len(INPUTS), len(ROADS)).unpack(ground.theta)["head_b"][:, 1]
+    neutral = settings.architecture(len(INPUTS), len(ROADS)).unpack(ground.theta)["head_b"][:, 1]
     model.adaptation_ = Adaptation(
         sheet.to_dict(), ground.digest, ground.about, (ground.scale_shift, ground.scale_sd), ground.trip_effect,
         ground.precision.astype(np.float32), neutral.copy(),

@@ -24,6 +24,7 @@ Mass = Annotated[float | None, typer.Option(help="Mass with load of cars without
 Drag = Annotated[float | None, typer.Option(help="CdA of cars without a sheet, in m2.")]
 RayAt = Annotated[str, typer.Option("--ray", metavar="auto|ADDRESS|off", help="Run on Ray: here, or on a cluster.")]
 Workers = Annotated[int, typer.Option(min=1, help="Processes, here or on Ray.")]
+Every = Annotated[int, typer.Option(min=1, help="Keep one row in so many seconds.")]
 Level = Annotated[float, typer.Option(help="Share that a band should hold.")]
 
 
@@ -66,13 +67,19 @@ def update(
 
 @fleet.command("predict")
 def predict(
-    logs: LakeLogs, output: Folder, by: By = "vehicle_id", level: Level = 0.9, ray: RayAt = "off", workers: Workers = 1
+    logs: LakeLogs,
+    output: Folder,
+    by: By = "vehicle_id",
+    level: Level = 0.9,
+    every: Every = 1,
+    ray: RayAt = "off",
+    workers: Workers = 1,
 ) -> None:
     """Bands of every row, DIR/predict/<id>.parquet.
 
     Example: evband fleet predict lake/today/ -o fleet/
     """
-    _run("predict", logs, output, by=by, level=level, ray=ray, workers=workers)
+    _run("predict", logs, output, by=by, level=level, every=every, ray=ray, workers=workers)
 
 
 @fleet.command("energy")

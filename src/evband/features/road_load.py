@@ -132,8 +132,8 @@ def grades(elevation_m: np.ndarray, speed_ms: np.ndarray, start: np.ndarray, ste
     from evband.features.slopes import run
 
     out = np.empty(len(elevation_m))
-    numbers = (np.asarray(elevation_m, float), np.asarray(speed_ms * step_s, float), np.asarray(start, bool))
-    run(*map(np.ascontiguousarray, numbers), GRADE_LENGTH_M, GRADE_PRIOR_M2, out)
+    height, moved = np.ascontiguousarray(elevation_m, float), np.ascontiguousarray(speed_ms * step_s, float)
+    run(height, moved, np.ascontiguousarray(start, bool), GRADE_LENGTH_M, GRADE_PRIOR_M2, out)
     return out
 
 

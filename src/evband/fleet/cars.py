@@ -42,6 +42,7 @@ class Plan:
     sheets: dict[str, Sheet]
     usual: Sheet | None
     level: float = LEVEL
+    every: int = 1  # rows, one is kept by predict
 
     def part(self, car: Car) -> Path:
         return self.folder / "cars" / car.file_name
@@ -158,11 +159,12 @@ def _scores(model: PowerModel, trips: Trips) -> dict[str, float]:
 
 
 def _predict(plan: Plan, car: Car, trips: Trips) -> list[Row]:
-    """Bands of every row, in a file per car."""
+    """Bands of every row, or of one in so many, in a file per car."""
     from evband.logs.writing import write_table
 
     bands = _load(plan, car).predict(trips)
-    write_table(bands.to_frame(plan.level), plan.folder / "predict" / f"{Path(car.file_name).stem}.parquet")
+    kept = bands if plan.every == 1 else bands.rows(np.arange(len(bands)) % plan.every == 0)
+    write_table(kept.to_frame(plan.level), plan.folder / "predict" / f"{Path(car.file_name).stem}.parquet")
     return [_row(car, len(trips), len(bands) / 3600.0)]
 
 

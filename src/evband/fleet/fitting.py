@@ -49,6 +49,7 @@ def run_fleet(
     mass_kg: float | None = None,
     cda_m2: float | None = None,
     level: float = 0.9,
+    every: int = 1,
     workers: int = 1,
     ray: str = "off",
     tell: Tell | None = None,
@@ -60,7 +61,7 @@ def run_fleet(
     if kind == "predict":
         (place / "predict").mkdir(exist_ok=True)
     known = {} if sheets is None else read_fleet_sheets(Path(sheets))
-    plan = Plan(kind, place, _base(place, kind, base), known, usual_sheet(known, mass_kg, cda_m2), level)
+    plan = Plan(kind, place, _base(place, kind, base), known, usual_sheet(known, mass_kg, cda_m2), level, every)
     rows: list[dict[str, Any]] = []
     if workers > 1 or ray != "off":
         warm_up(plan.base)

@@ -19,7 +19,7 @@ from evband.trips import Trips
 if TYPE_CHECKING:
     from evband.model import PowerModel
 
-EVERY = 5  # rows one is scored: errors last about as long, so means over all would hardly be others
+EVERY = 10  # rows one is scored: errors last seconds, so means over all would hardly be others
 FEWEST_TRIPS = 3  # that a model has learned from before trips are read against it
 
 
