@@ -122,6 +122,8 @@ def test_what_cannot_be_started_or_adapted_says_why(started: evband.PowerModel) 
         evband.start("Tesler Modell Drei")
     with pytest.raises(SettingsError, match="mass_kg is missing"):
         evband.start(cda_m2=0.6)
+    with pytest.raises(VehicleError, match="CdA of 9 m2 does not go with 1600 kg"):
+        evband.start(mass_kg=1600, cda_m2=9)
     with pytest.raises(SettingsError, match="1 Hz"):
         evband.start("BMW i3 60 Ah", hz=10.0)
     with pytest.raises(SettingsError, match="longer log"):

@@ -25,6 +25,7 @@ PER_WHEEL = 1.1  # W at the battery for one at the wheels, about
 RANGES = {"speed_kmh": (0.0, 180.0, 40.0), "acceleration_ms2": (-6.0, 6.0, 0.0), "elevation_m": (-0.3, 0.3, 0.0),
           "ambient_temp_c": (-25.0, 45.0, 20.0)}  # channel -> seen in the population from, to; usual  # fmt: skip
 STRANGE_KW_KG = 0.5  # beyond so many kilowatts per kilogram no road term counts
+MOST_DRAG = 0.002  # m2 of CdA per kg; vans have under 0.001
 SCALE_KEY = 7  # random stream of the draws
 
 
@@ -100,6 +101,10 @@ def _of_numbers(mass_kg: float, numbers: dict[str, float]) -> Sheet:
     """A sheet of the smallest body that such numbers fit."""
     from evband.vehicles import Sheet
 
+    if numbers["cda_m2"] > MOST_DRAG * max(mass_kg, 1.0):
+        raise VehicleError(
+            f"a CdA of {numbers['cda_m2']:g} m2 does not go with {mass_kg:g} kg; correct one of the two."
+        )
     load = min(100.0, 0.1 * mass_kg)
     named = {"name": "a vehicle of given numbers", "kerb_kg": mass_kg - load, "load_kg": load}
     problems = []

@@ -36,7 +36,9 @@ def adapt(
     if all(is_energy_table(name) for name in logs.names):
         adapted = adapt_to_energy(started, [t for name in logs.names for t in read_energy(name, started, capacity_kwh)])
     else:
-        adapted = learn(started, logs.read(started.settings_.hz))
+        trips = logs.read(started.settings_.hz)
+        logs.warn_of_faults(trips)
+        adapted = learn(started, trips)
     adapted.save(output)
     state = adapted.adaptation_
     for note in state.notes:
