@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 from sklearn.base import clone
 
-from evband.bands import QuantileSet, StudentMixture
+from evband.bands import LocationScale, QuantileSet
 from evband.calibration import Calibration
 from evband.errors import ChannelError, SettingsError, TripsError
 from evband.logs.reading import read_trips
@@ -58,7 +58,7 @@ def test_frames_are_taken(fitted, kind):
 def test_bands_tell_of_every_row(fitted):
     bands = fitted.predict(TRIPS[:2])
     assert len(bands) == 240
-    assert isinstance(bands.members, StudentMixture)
+    assert isinstance(bands.members, LocationScale)
     assert bands.members.mu.shape == (5, 240)
     assert bands.warmup.sum() == 60  # 30 s of each trip
     np.testing.assert_array_equal(bands.power_kw[:120], TRIPS[0].table["power_kw"])

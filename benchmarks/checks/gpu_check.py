@@ -1,4 +1,4 @@
-"""The GPU kernel against a float64 reference on random shapes, with masks and initial states: a table of errors.
+"""The GPU kernel against a float64 reference on random shapes, with masks, initial states and resets inside windows: a table of errors.
 
 The error of a tensor is its largest absolute error over its largest absolute value; 1e-5 is required of every gradient.
 Run by `benchmarks.speed.gpu_step` unless `--no-check`.
@@ -32,17 +32,20 @@ class Case:
     masked: bool
     shared: bool  # members share x
     seed: int
+    resets: bool = False  # the state is reset inside windows
 
 
-def cases(count: int = 14) -> list[Case]:
+def cases(count: int = 16) -> list[Case]:
     rng = random.Random(5)
     out = [
         Case(30, 64, 64, 4, 32, 4, False, False, 0),
         Case(4, 700, 7, 6, 32, 2, True, True, 1),
         Case(3, 9, 17, 5, 128, 2, True, False, 2),
         Case(2, 1, 1, 1, 8, 1, False, True, 3),
+        Case(30, 64, 64, 4, 32, 4, False, False, 4, resets=True),
+        Case(3, 130, 9, 6, 32, 2, True, True, 5, resets=True),
     ]
-    for seed in range(4, count):
+    for seed in range(6, count):
         out.append(
             Case(
                 rng.randint(1, 5),
@@ -54,6 +57,7 @@ def cases(count: int = 14) -> list[Case]:
                 rng.random() < 0.5,
                 rng.random() < 0.5,
                 seed,
+                resets=seed % 2 == 0,
             )
         )
     return out
@@ -78,6 +82,7 @@ def worst_errors(case: Case, device: str = "cuda") -> tuple[float, float]:
     for width in widths:
         leaves += [normal(m, 4 * h, n, scale=n**-0.5) for n in (width, h)] + [normal(m, 4 * h, scale=0.3)]
     masks = [mask(m, b, n) for n in widths] + [mask(m, b, h) for _ in range(depth + 1)] if case.masked else []
+    carry = (torch.rand(m, case.time, b, generator=rng) < 0.9).float() if case.resets else None
     tilts = [normal(m, case.time, b, h), normal(depth, m, b, h), normal(depth, m, b, h)]
 
     def run(dtype: torch.dtype, backend: str) -> tuple[list[Tensor], list[Tensor]]:
@@ -85,7 +90,9 @@ def worst_errors(case: Case, device: str = "cuda") -> tuple[float, float]:
         kept = [t.to(device, dtype) for t in masks]
         layers = [LayerWeights(*own[3 + 3 * k : 6 + 3 * k]) for k in range(depth)]
         dropout = Masks(tuple(kept[:depth]), tuple(kept[depth : 2 * depth]), kept[-1]) if kept else None
-        y, state = ensemble_lstm(own[0], layers, State(own[1], own[2]), dropout, backend)
+        y, state = ensemble_lstm(
+            own[0], layers, State(own[1], own[2]), dropout, backend, None if carry is None else carry.to(device, dtype)
+        )
         outputs = [y, state.h, state.c]
         loss = torch.stack([(o * t.to(device, dtype)).sum() for o, t in zip(outputs, tilts, strict=True)]).sum()
         return [o.detach() for o in outputs], list(torch.autograd.grad(loss, own))
@@ -98,7 +105,7 @@ def worst_errors(case: Case, device: str = "cuda") -> tuple[float, float]:
     return max(errors[0]), max(errors[1])
 
 
-def check(out: Path, workers: int = 14) -> bool:
+def check(out: Path, workers: int = 16) -> bool:
     """Run every case, a process each so that they compile side by side; write ``gpu_check.csv``; whether all passed."""
     todo = cases()
     with ProcessPoolExecutor(min(workers, len(todo)), mp_context=get_context("spawn")) as pool:

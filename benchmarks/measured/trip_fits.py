@@ -13,7 +13,7 @@ import torch
 from benchmarks.measured.trip_drives import BLOCK_S, HERE, Arrays, arrays_of, save
 from evband.bands import Bands
 from evband.bands.from_network import distribution
-from evband.bands.mixtures import StudentMixture
+from evband.bands.mixtures import LocationScale
 from evband.calibration import fit_stretches
 from evband.errors import TripsError
 from evband.features import FeatureMap
@@ -36,13 +36,13 @@ class Fit:
     features: FeatureMap
     theta: torch.Tensor
 
-    def predict(self, signals: Arrays, start: np.ndarray, members: list[int] | slice) -> tuple[StudentMixture, np.ndarray, np.ndarray]:  # fmt: skip
+    def predict(self, signals: Arrays, start: np.ndarray, members: list[int] | slice) -> tuple[LocationScale, np.ndarray, np.ndarray]:  # fmt: skip
         """(mixture, road-load features, outside) of rows."""
         arch = self.settings.architecture(len(self.features.input_names), len(self.features.road_names))
         x, r, which = self.features.arrays(signals)
         found = predict(arch, self.theta[members], x, r, start, 0.0, None)
         mixture = distribution(found, arch.levels, self.features.y_mean, self.features.y_std)
-        assert isinstance(mixture, StudentMixture)
+        assert isinstance(mixture, LocationScale)
         return mixture, r, np.any(which, axis=1)
 
     def path(self, r: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -153,7 +153,7 @@ def _bands(fit: Fit, a: Arrays, rows: np.ndarray, signals: Arrays, members: list
 
 def _rows(fit: Fit, bands: Bands) -> Arrays:
     mixture, trip = bands.members, bands.trip_id.astype(int)
-    assert isinstance(mixture, StudentMixture)
+    assert isinstance(mixture, LocationScale)
     mean = mixture.mu.astype(np.float64).mean(0)
     rows = {"mean": mean.astype(np.float16), "outside": np.asarray(bands.outside), "trip": trip.astype(np.int16)}
     return rows | _blocked(fit, mixture, mean, trip)
@@ -178,7 +178,7 @@ def _plan_rows(fit: Fit, log: str, trips: np.ndarray, members: list[int] | slice
     return [{"outside": outside, "trip": trip.astype(np.int16)} | of_blocks | _blocked(fit, mixture, mean, trip)]
 
 
-def _blocked(fit: Fit, mixture: StudentMixture, mean: np.ndarray, trip: np.ndarray) -> Arrays:
+def _blocked(fit: Fit, mixture: LocationScale, mean: np.ndarray, trip: np.ndarray) -> Arrays:
     rows = round(BLOCK_S * fit.settings.hz)
     return {"dev": blocks(mixture.mu - mean, trip, rows), "noise": blocks(np.asarray(mixture.aleatoric), trip, rows)}
 

@@ -35,8 +35,9 @@ from evband.export.onnx import ensemble_graph
 from evband.network.kernels._cpu_blocks import gate_sums
 from evband.network.kernels.pack import aligned
 from evband.network.kernels.vector import LANES
+from evband.network.standard import Student
 from evband.network.tick import Engine, engine_of
-from evband.network.tick.mixture import member_quantiles, mixture_row, tail_cubics
+from evband.network.tick.mixture import mixture_row, tail_cubics
 
 FEATURES, ROAD = 6, 20
 TARGET = {"y_mean": 5.0, "y_std": 15.0}
@@ -203,7 +204,8 @@ def profile(rounds: int) -> list[Row]:
     engine.tick(np.zeros(FEATURES), np.zeros(ROAD))
     mu, s, nu = 0.1 * params["road_w"][:, 0].astype(float), np.zeros(members), np.full(members, 4.0)
     out, warm, spare = np.zeros(5), np.zeros(2), np.zeros(members)
-    standard, cubics, kw = member_quantiles(nu, 0.9), tail_cubics(nu), np.empty((2, members))
+    standard = np.ascontiguousarray(Student(nu).quantile([0.05, 0.95]).T)
+    cubics, kw = tail_cubics(Student(nu)), np.empty((2, members))
     blocks, x, sums = (
         members * layers * hidden // LANES,
         np.ones(2 * hidden, np.float32),

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from evband.bands import GaussianMixture, QuantileSet, StudentMixture
+from evband.bands import LocationScale, QuantileSet
 from evband.bands.from_network import distribution
 from evband.network.predict import Prediction
+from evband.network.standard import Student
 
 LEVELS = (0.1, 0.5, 0.9)
 
@@ -16,17 +17,17 @@ def said(kind):
     if kind is QuantileSet:
         quantiles = mu[:, None] + np.array([-1, 0, 1], np.float32)[None, :, None]
         return Prediction(mu, None, None, quantiles, crossing=0.2)
-    return Prediction(mu, scale, np.array([3.0, 4.0, 5.0]) if kind is StudentMixture else None, None)
+    return Prediction(mu, scale, Student([3.0, 4.0, np.inf]), None)
 
 
-@pytest.mark.parametrize("kind", [StudentMixture, GaussianMixture, QuantileSet])
+@pytest.mark.parametrize("kind", [LocationScale, QuantileSet])
 def test_standardised_power_becomes_kilowatts(kind):
     plain, kw = distribution(said(kind), LEVELS), distribution(said(kind), LEVELS, mean=7.0, std=3.0)
     assert type(kw) is kind
     np.testing.assert_allclose(kw.quantile(0.9), 7 + 3 * plain.quantile(0.9), rtol=1e-5)
 
 
-@pytest.mark.parametrize("kind", [StudentMixture, GaussianMixture, QuantileSet])
+@pytest.mark.parametrize("kind", [LocationScale, QuantileSet])
 def test_a_part_is_a_copy_of_some_members_and_rows(kind):
     whole, rows = said(kind), np.array([True, False, True, False, True])
     part = whole.part([2, 2], rows)

@@ -73,7 +73,9 @@ def test_trips_do_not_touch_each_other(rows):
 def test_without_torch_it_is_the_same_but_for_rounding(rows, head):
     arch, theta = network(head)
     with_torch, without = predict(arch, theta, *rows), predict(arch, theta.numpy(), *rows)
-    for name in ("mu", "scale", "nu", "quantiles"):
+    if head == "t":
+        np.testing.assert_allclose(without.standard.nu, with_torch.standard.nu, rtol=1e-6)
+    for name in ("mu", "scale", "quantiles"):
         a, b = getattr(with_torch, name), getattr(without, name)
         assert (a is None) == (b is None)
         if a is not None:

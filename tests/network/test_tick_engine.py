@@ -19,14 +19,15 @@ from scipy.optimize import brentq
 from scipy.special import stdtr, stdtrit
 
 import evband
-from evband.bands.mixtures import GaussianMixture, Mixture, StudentMixture
+from evband.bands.mixtures import GaussianMixture, LocationScale, Mixture, StudentMixture
 from evband.bands.quantile_sets import QuantileSet
 from evband.calibration import Calibration
 from evband.errors import SettingsError
 from evband.network.kernels.vector import LANES, load, store, tanh_ratio
 from evband.network.lstm import LayerWeights, Masks, ensemble_lstm
+from evband.network.standard import Student
 from evband.network.tick import Engine, engine_of, fold_masks
-from evband.network.tick.mixture import member_quantiles, quantile, survival, tail_cubics
+from evband.network.tick.mixture import quantile, survival, tail_cubics
 
 Y_MEAN, Y_STD = 4.0, 15.0
 
@@ -81,8 +82,9 @@ def bands_of(mixture: Mixture, level: float = 0.9) -> np.ndarray:
     """[time, 5], the band by bisection on SciPy's CDF where the distribution is a mixture of t's."""
     ends = []
     for p in (0.5 - level / 2, 0.5 + level / 2):
-        if isinstance(mixture, StudentMixture):
-            ends.append([scipy_quantile(p, mixture.mu[:, t], mixture.s[:, t], mixture.nu) for t in range(len(mixture))])
+        if isinstance(mixture, LocationScale):
+            nu = mixture.standard.parameters["nu"]
+            ends.append([scipy_quantile(p, mixture.mu[:, t], mixture.s[:, t], nu) for t in range(len(mixture))])
         else:
             ends.append(mixture.quantile(p))
     return np.stack([mixture.mean, *ends, np.sqrt(mixture.aleatoric), np.sqrt(mixture.epistemic)], 1)
@@ -278,7 +280,7 @@ def test_a_tick_allocates_no_working_memory() -> None:
 
 @pytest.mark.parametrize("nu", [2.05, 3.0, 4.7, 30.0, np.inf])
 def test_the_tabulated_tail(nu: float) -> None:
-    cubics = tail_cubics(np.array([nu]))
+    cubics = tail_cubics(Student([nu]))
     z = np.concatenate([np.linspace(-12, 12, 2001), np.geomspace(12, 1e6, 200)])
     found = np.array([survival(q, np.zeros(1), np.ones(1), cubics) for q in z])
     np.testing.assert_allclose(found[:, 0], stdtr(nu, -z), atol=2e-8)
@@ -297,9 +299,9 @@ def test_the_tabulated_tail(nu: float) -> None:
 def test_quantiles_from_any_guess(seed: int, members: int, apart: float, level: float, guess: float) -> None:
     g = np.random.default_rng(seed)
     nu, mu, s = 3 + g.exponential(3, members), apart * g.standard_normal(members), np.exp(g.standard_normal(members))
-    standard = member_quantiles(nu, level)
+    standard, cubics = Student(nu).quantile([0.5 - level / 2, 0.5 + level / 2]).T, tail_cubics(Student(nu))
     for end, p in enumerate((0.5 - level / 2, 0.5 + level / 2)):
-        q = quantile(1 - p, guess, s.min(), mu, s, 1 / s, standard[end], tail_cubics(nu))
+        q = quantile(1 - p, guess, s.min(), mu, s, 1 / s, standard[end].copy(), cubics)
         assert abs(stdtr(nu, (q - mu) / s).mean() - p) < 5e-8
         if apart < 1e3:  # between modes a thousand scales apart the quantile itself is undetermined
             assert abs(q - scipy_quantile(p, mu, s, nu)) < 1e-5 * s.mean()
@@ -315,7 +317,9 @@ def test_quantiles_from_any_guess(seed: int, members: int, apart: float, level: 
 def test_newton_does_not_cross_the_root_for_ever(mu: list[float], s: list[float]) -> None:
     """One sharp member among wide ones: plain Newton jumps to and fro between two points, the bracket around both."""
     m, scale, nu = np.array(mu), np.array(s), np.full(len(mu), 4.0)
-    found = quantile(0.25, m.mean(), 1.0, m, scale, 1 / scale, member_quantiles(nu, 0.5)[1], tail_cubics(nu))
+    standard = Student(nu)
+    ends = standard.quantile([0.75])[:, 0].copy()
+    found = quantile(0.25, m.mean(), 1.0, m, scale, 1 / scale, ends, tail_cubics(standard))
     assert abs(stdtr(nu, (found - m) / scale).mean() - 0.75) < 1e-7
     for p in np.linspace(0.02, 0.98, 25):
         exact = StudentMixture(m[:, None], scale[:, None], nu).quantile(p)[0]

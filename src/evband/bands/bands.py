@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evband.bands.mixtures import Array, GaussianMixture, Mixture, Stacked, StudentMixture
+from evband.bands.mixtures import Array, GaussianMixture, LocationScale, Mixture, Stacked, StudentMixture
 from evband.bands.quantile_sets import QuantileSet
 from evband.channels import STANDING_KMH
 from evband.errors import SettingsError, TripsError
@@ -18,7 +18,16 @@ from evband.errors import SettingsError, TripsError
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["Bands", "GaussianMixture", "Mixture", "QuantileSet", "Stacked", "StudentMixture", "check_level"]
+__all__ = [
+    "Bands",
+    "GaussianMixture",
+    "LocationScale",
+    "Mixture",
+    "QuantileSet",
+    "Stacked",
+    "StudentMixture",
+    "check_level",
+]
 
 Interval = Literal["mixture", "closed_form"]
 

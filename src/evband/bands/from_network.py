@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from evband.bands.bands import Bands
-from evband.bands.mixtures import GaussianMixture, Mixture, StudentMixture
+from evband.bands.mixtures import LocationScale, Mixture
 from evband.bands.quantile_sets import QuantileSet
 from evband.network.predict import Prediction
 
@@ -24,10 +24,11 @@ def distribution(said: Prediction, levels: tuple[float, ...], mean: float = 0.0,
     if said.quantiles is not None:
         return QuantileSet(mean + std * said.quantiles, levels)
     assert said.scale is not None
+    assert said.standard is not None
     np.multiply(said.mu, np.float32(std), out=said.mu)
     np.add(said.mu, np.float32(mean), out=said.mu)
     np.multiply(said.scale, np.float32(std), out=said.scale)
-    return GaussianMixture(said.mu, said.scale) if said.nu is None else StudentMixture(said.mu, said.scale, said.nu)
+    return LocationScale(said.mu, said.scale, said.standard)
 
 
 def of_rows(rows: Rows, members: Mixture, trips: Trips, features: FeatureMap) -> Bands:

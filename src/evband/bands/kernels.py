@@ -1,9 +1,9 @@
-"""Compiled inner loops of a mixture of Student-t's: its CDF, its quantiles and its CRPS, row by row.
+"""Compiled inner loops of a mixture of location-scale members: its CDF, its quantiles and its CRPS, row by row.
 
-Degrees of freedom are constant a member, so each member's standard t CDF is tabulated once: the upper tail G(u) = P(T > sinh u)
+A member's standard distribution is the same for all rows, so it is tabulated once: the upper tail G(u) = P(Z > sinh u)
 at equally spaced u >= 0 with its slope, read back by cubic Hermite interpolation. asinh spreads nodes evenly over the centre and
 logarithmically over the tail. The error is h^4/384 max|G''''|, about 1e-10 at h = 1/128; past the last node the tail is the
-power law x^-nu. A Gaussian is nu = inf.
+power law x^-power (0 where the power is infinite).
 """
 
 from __future__ import annotations
@@ -12,10 +12,9 @@ import math
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betaln, ndtr, stdtr
 
 from evband.network.kernels.jit import compiled
-from evband.network.student import standard_logpdf
+from evband.network.standard import Standard
 
 NODES_PER_UNIT = 128
 LAST_NODE = 8 * NODES_PER_UNIT  # sinh(8) = 1490 scales from the centre
@@ -60,39 +59,22 @@ _GAUSS_W = np.array(
 _DEPTH = 40  # intervals that may wait on the stack of the adaptive rule; each split halves one
 
 
-def standard_crps(z: NDArray[np.float64], nu: float) -> NDArray[np.float64]:
-    """CRPS of a standard t (Jordan, Krueger & Lerch 2019), F its CDF and f its density; the Gaussian's at nu = inf.
-
-    z (2 F(z) - 1) + 2 f(z) (nu + z^2)/(nu - 1) - 2 sqrt(nu)/(nu - 1) B(1/2, nu - 1/2)/B(1/2, nu/2)^2
-    z (2 F(z) - 1) + 2 f(z) - 1/sqrt(pi)
-    """
-    density = np.exp(standard_logpdf(z, nu))
-    if math.isinf(nu):
-        return np.asarray(z * (2 * ndtr(z) - 1) + 2 * density - 1 / math.sqrt(math.pi))
-    constant = 2 * math.sqrt(nu) / (nu - 1) * math.exp(betaln(0.5, nu - 0.5) - 2 * betaln(0.5, nu / 2))
-    return np.asarray(z * (2 * stdtr(nu, z) - 1) + 2 * density * (nu + z * z) / (nu - 1) - constant)
-
-
-def tail_table(nu: NDArray[np.float64]) -> NDArray[np.float64]:
-    """G(u) and h G'(u) of each member's standard t at the nodes."""
+def tail_table(standard: Standard) -> NDArray[np.float64]:
+    """G(u) and h G'(u) of each member at the nodes: [members, nodes, (G, h G')]."""
     u = np.arange(LAST_NODE + 1) / NODES_PER_UNIT
-    x = np.sinh(u)
-    table = np.empty((len(nu), LAST_NODE + 1, 2))  # [members, nodes, (G, h G')]
-    for member, degrees in enumerate(nu):
-        table[member, :, 0] = stdtr(degrees, -x)
-        table[member, :, 1] = -np.exp(standard_logpdf(x, degrees)) * np.cosh(u) / NODES_PER_UNIT
-    return table
+    slope = -np.exp(standard.logpdf(np.sinh(u))) * np.cosh(u) / NODES_PER_UNIT
+    return np.stack([standard.survival(np.sinh(u)), slope], axis=-1)
 
 
 @compiled(inline="always")
-def _upper_tail(x: float, nu: float, table: NDArray[np.float64], member: int) -> tuple[float, float]:
-    """P(T > x) and the density at x >= 0 of one member's standard t."""
+def _upper_tail(x: float, power: float, table: NDArray[np.float64], member: int) -> tuple[float, float]:
+    """P(Z > x) and the density at x >= 0 of one member's standard distribution."""
     root = math.sqrt(1.0 + x * x)
     place = math.log(x + root) * NODES_PER_UNIT
     node = int(place)
     if node >= LAST_NODE:
-        tail = table[member, LAST_NODE, 0] * (math.sinh(LAST_NODE / NODES_PER_UNIT) / x) ** nu
-        return tail, (tail * nu / x if tail > 0.0 else 0.0)
+        tail = table[member, LAST_NODE, 0] * (math.sinh(LAST_NODE / NODES_PER_UNIT) / x) ** power
+        return tail, (tail * power / x if tail > 0.0 else 0.0)
     f = place - node
     g0, d0 = table[member, node, 0], table[member, node, 1]
     g1, d1 = table[member, node + 1, 0], table[member, node + 1, 1]
@@ -106,13 +88,13 @@ def _upper_tail(x: float, nu: float, table: NDArray[np.float64], member: int) ->
 
 @compiled()
 def _mixture(
-    x: float, mu: NDArray[np.float64], s: NDArray[np.float64], nu: NDArray[np.float64], table: NDArray[np.float64]
+    x: float, mu: NDArray[np.float64], s: NDArray[np.float64], power: NDArray[np.float64], table: NDArray[np.float64]
 ) -> tuple[float, float, float]:
     """P(Y <= x), P(Y > x) and the density of one row's equally weighted mixture."""
     below = above = density = 0.0
     for m in range(len(mu)):
         z = (x - mu[m]) / s[m]
-        tail, f = _upper_tail(abs(z), nu[m], table, m)
+        tail, f = _upper_tail(abs(z), power[m], table, m)
         density += f / s[m]
         if z < 0.0:
             below += tail
@@ -129,7 +111,7 @@ def mixture_quantiles(
     p: float,
     mu: NDArray[np.float64],
     s: NDArray[np.float64],
-    nu: NDArray[np.float64],
+    power: NDArray[np.float64],
     member_quantile: NDArray[np.float64],
     table: NDArray[np.float64],
     out: NDArray[np.float64],
@@ -154,7 +136,7 @@ def mixture_quantiles(
         for _ in range(200):
             if not high - low > tolerance:  # also ends at once on NaN
                 break
-            below, above, density = _mixture(x, mu_row, s_row, nu, table)
+            below, above, density = _mixture(x, mu_row, s_row, power, table)
             excess = below - p if p < 0.5 else (1.0 - p) - above
             if excess > 0.0:
                 high = x
@@ -180,7 +162,7 @@ def _squared_tail(
     width: float,
     mu: NDArray[np.float64],
     s: NDArray[np.float64],
-    nu: NDArray[np.float64],
+    power: NDArray[np.float64],
     table: NDArray[np.float64],
     upper: bool,
     infinite: bool,
@@ -190,7 +172,7 @@ def _squared_tail(
         x, jacobian = start + side * width * v / (1.0 - v), width / ((1.0 - v) * (1.0 - v))
     else:
         x, jacobian = start + side * width * v, width
-    below, above, _ = _mixture(x, mu, s, nu, table)
+    below, above, _ = _mixture(x, mu, s, power, table)
     return float((above * above if upper else below * below) * jacobian)
 
 
@@ -202,7 +184,7 @@ def _adaptive(
     width: float,
     mu: NDArray[np.float64],
     s: NDArray[np.float64],
-    nu: NDArray[np.float64],
+    power: NDArray[np.float64],
     table: NDArray[np.float64],
     upper: bool,
     infinite: bool,
@@ -217,10 +199,12 @@ def _adaptive(
         centre, half = 0.5 * (a + b), 0.5 * (b - a)
         kronrod = gauss = 0.0
         for i in range(8):
-            value = _squared_tail(centre + half * _KRONROD_X[i], start, side, width, mu, s, nu, table, upper, infinite)
+            value = _squared_tail(
+                centre + half * _KRONROD_X[i], start, side, width, mu, s, power, table, upper, infinite
+            )
             if i < 7:
                 value += _squared_tail(
-                    centre - half * _KRONROD_X[i], start, side, width, mu, s, nu, table, upper, infinite
+                    centre - half * _KRONROD_X[i], start, side, width, mu, s, power, table, upper, infinite
                 )
             kronrod += _KRONROD_W[i] * value
             gauss += _GAUSS_W[i] * value
@@ -238,7 +222,7 @@ def mixture_crps(
     y: NDArray[np.float64],
     mu: NDArray[np.float64],
     s: NDArray[np.float64],
-    nu: NDArray[np.float64],
+    power: NDArray[np.float64],
     table: NDArray[np.float64],
     tolerance: float,
     out: NDArray[np.float64],
@@ -261,8 +245,8 @@ def mixture_crps(
             second += ((mu_row[m] - mean) ** 2 + s_row[m] ** 2) / members
         spread = math.sqrt(second)
         low, high = min(y[row], mean), max(y[row], mean)
-        total = _adaptive(tolerance, low, -1.0, spread, mu_row, s_row, nu, table, False, True)
-        total += _adaptive(tolerance, high, 1.0, spread, mu_row, s_row, nu, table, True, True)
+        total = _adaptive(tolerance, low, -1.0, spread, mu_row, s_row, power, table, False, True)
+        total += _adaptive(tolerance, high, 1.0, spread, mu_row, s_row, power, table, True, True)
         if high > low:
-            total += _adaptive(tolerance, low, 1.0, high - low, mu_row, s_row, nu, table, y[row] <= mean, False)
+            total += _adaptive(tolerance, low, 1.0, high - low, mu_row, s_row, power, table, y[row] <= mean, False)
         out[row] = total

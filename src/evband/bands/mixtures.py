@@ -1,4 +1,4 @@
-"""Predictive distributions of n rows, one per kind of head: mixtures of Student-t's or Gaussians, and sets of quantiles.
+"""Predictive distributions of n rows, one per kind of head: mixtures of location-scale members, and sets of quantiles.
 
 Each knows its mean, its aleatoric and epistemic variance, quantiles, CDF, log density, CRPS, and how to be stretched about its
 mean. Members are kept as they come (float32 is enough and halves the memory); every computation is in float64, in chunks of rows.
@@ -9,14 +9,15 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from functools import cached_property, lru_cache
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import logsumexp, ndtri, stdtr, stdtrit
+from scipy.special import logsumexp, ndtri
 
-from evband.bands.kernels import mixture_crps, mixture_quantiles, standard_crps, tail_table
+from evband.bands.kernels import mixture_crps, mixture_quantiles, tail_table
 from evband.errors import SettingsError
-from evband.network.student import standard_logpdf
+from evband.network.standard import Standard, Student
 
 Array = NDArray[np.float64]
 _CHUNK = 1 << 20  # numbers of one [members, rows] block: 8 MB in float64
@@ -84,29 +85,29 @@ class Mixture(ABC):
 
 
 @lru_cache(maxsize=4)
-def _tail_table(nu: bytes) -> Array:
+def _tail_table(standard: Standard) -> Array:
     """Kept, since a fleet's cars have the same degrees of freedom."""
-    return tail_table(np.frombuffer(nu))
+    return tail_table(standard)
 
 
-class StudentMixture(Mixture):
-    """M Student-t's with equal weights: locations and scales [M, n] in kW, degrees of freedom [M] (inf = Gaussian).
+class LocationScale(Mixture):
+    """M members with equal weights: locations and scales [M, n] in kW of standard distributions with variances v_m.
 
-    Mean = mean of mu_m; aleatoric = mean of s_m^2 nu_m/(nu_m - 2); epistemic = variance of mu_m, divided by M.
+    Mean = mean of mu_m; aleatoric = mean of s_m^2 v_m; epistemic = variance of mu_m, divided by M.
     """
 
-    def __init__(self, mu: ArrayLike, s: ArrayLike, nu: ArrayLike) -> None:
-        self.mu, self.s = _floats(mu), _floats(s)  # [M, n]
-        self.nu = np.asarray(nu, dtype=np.float64)  # [M]
-        if self.mu.ndim != 2 or self.s.shape != self.mu.shape or self.nu.shape != self.mu.shape[:1]:
+    def __init__(self, mu: ArrayLike, s: ArrayLike, standard: Standard) -> None:
+        self.mu, self.s, self.standard = _floats(mu), _floats(s), standard  # [M, n]
+        if self.mu.ndim != 2 or self.s.shape != self.mu.shape or len(standard) != len(self.mu):
             raise SettingsError(
                 f"A mixture needs mu and s of one shape [members, rows] and nu [members], not {self.mu.shape}, {self.s.shape} "
-                f"and {self.nu.shape}."
+                f"and {len(standard)} members."
             )
-        if not np.all(self.nu > 2):
-            raise SettingsError(
-                f"Degrees of freedom must be over 2 for a variance to exist; the smallest is {self.nu.min():g}."
-            )
+
+    def _like(self, mu: NDArray, s: NDArray, standard: Standard | None = None) -> Self:
+        made = object.__new__(type(self))
+        LocationScale.__init__(made, mu, s, self.standard if standard is None else standard)
+        return made
 
     def __len__(self) -> int:
         return int(self.mu.shape[1])
@@ -114,13 +115,13 @@ class StudentMixture(Mixture):
     def _by_chunk(self, compute: Callable[[Array, Array, slice], Array]) -> Array:
         """Run `compute(mu, s, rows)` in float64 on chunks of rows."""
         out = np.empty(len(self))
-        for rows in _slices(len(self), max(1, _CHUNK // len(self.nu))):
+        for rows in _slices(len(self), max(1, _CHUNK // self.count)):
             out[rows] = compute(self.mu[:, rows].astype(np.float64), self.s[:, rows].astype(np.float64), rows)
         return out
 
     @cached_property
     def _table(self) -> Array:
-        return _tail_table(self.nu.tobytes())
+        return _tail_table(self.standard)
 
     @cached_property
     def mean(self) -> Array:
@@ -128,7 +129,7 @@ class StudentMixture(Mixture):
 
     @cached_property
     def aleatoric(self) -> Array:
-        inflation = np.where(np.isinf(self.nu), 1.0, self.nu / np.where(np.isinf(self.nu), 1.0, self.nu - 2))[:, None]
+        inflation = self.standard.variance[:, None]
         return self._by_chunk(lambda mu, s, _: (s * s * inflation).mean(axis=0))
 
     @cached_property
@@ -137,18 +138,18 @@ class StudentMixture(Mixture):
 
     def quantile(self, p: float) -> Array:
         """Exact: the root of the mixture's CDF, between the smallest and the largest member quantile."""
-        standard = np.asarray(stdtrit(self.nu, p), dtype=np.float64)
+        standard = self.standard.quantile([p])[:, 0]
 
         def solve(mu: Array, s: Array, _: slice) -> Array:
             out = np.empty(mu.shape[1])
-            mixture_quantiles(p, mu, s, self.nu, standard, self._table, out)
+            mixture_quantiles(p, mu, s, self.standard.power, standard, self._table, out)
             return out
 
         return self._by_chunk(solve)
 
     def closed_form(self, level: float) -> Array:
         """sqrt((t_nu s)^2 + z^2 EU) with the mean scale and the mean nu."""
-        t, z = stdtrit(self.nu.mean(), 0.5 + level / 2), ndtri(0.5 + level / 2)
+        t, z = self.standard.typical_quantile(0.5 + level / 2), ndtri(0.5 + level / 2)
         scale = self._by_chunk(lambda mu, s, _: s.mean(axis=0))
         return np.asarray(np.sqrt((t * scale) ** 2 + z**2 * self.epistemic))
 
@@ -157,7 +158,7 @@ class StudentMixture(Mixture):
 
         def both(mu: Array, s: Array, rows: slice) -> Array:
             z = (target[rows] - mu) / s
-            tail = stdtr(self.nu[:, None], -np.abs(z))
+            tail = self.standard.survival(np.abs(z))
             above[rows] = np.where(z < 0, 1 - tail, tail).mean(axis=0)
             return np.asarray(np.where(z < 0, tail, 1 - tail).mean(axis=0))
 
@@ -168,61 +169,74 @@ class StudentMixture(Mixture):
         target = self._target(y)
 
         def log_density(mu: Array, s: Array, rows: slice) -> Array:
-            each = standard_logpdf((target[rows] - mu) / s, self.nu[:, None]) - np.log(s)
-            return np.asarray(logsumexp(each, axis=0) - np.log(len(self.nu)))
+            each = self.standard.logpdf((target[rows] - mu) / s) - np.log(s)
+            return np.asarray(logsumexp(each, axis=0) - np.log(self.count))
 
         return self._by_chunk(log_density)
 
     def crps(self, y: ArrayLike, tolerance: float = 1e-6) -> Array:
-        """The exact formula at one member (`standard_crps`), else adaptive quadrature to about so much of the spread."""
+        """The exact formula at one member, if it has one, else adaptive quadrature to about so much of the spread."""
         target = self._target(y)
-        if len(self.nu) == 1:
+        if self.count == 1:
             mu, s = self.mu[0].astype(np.float64), self.s[0].astype(np.float64)
-            return np.asarray(s * standard_crps((target - mu) / s, float(self.nu[0])))
+            exact = self.standard.crps((target - mu) / s)
+            if exact is not None:
+                return np.asarray(s * exact)
 
         def integrate(mu: Array, s: Array, rows: slice) -> Array:
             out = np.empty(mu.shape[1])
-            mixture_crps(target[rows], mu, s, self.nu, self._table, tolerance, out)
+            mixture_crps(target[rows], mu, s, self.standard.power, self._table, tolerance, out)
             return out
 
         return self._by_chunk(integrate)
 
-    def stretched(self, k: float | Array) -> StudentMixture:
+    def stretched(self, k: float | Array) -> Self:
         """mu_m' = mean + k (mu_m - mean), s_m' = k s_m: both variances grow by k^2, the mean stays."""
         mu, s, each = np.empty_like(self.mu), np.empty_like(self.s), self._target(k)
-        for rows in _slices(len(self), max(1, _CHUNK // len(self.nu))):
+        for rows in _slices(len(self), max(1, _CHUNK // self.count)):
             mu[:, rows] = self.mean[rows] + each[rows] * (self.mu[:, rows] - self.mean[rows])
             s[:, rows] = each[rows] * self.s[:, rows].astype(np.float64)
-        return StudentMixture(mu, s, self.nu)
+        return self._like(mu, s)
 
-    def rows(self, which: NDArray) -> StudentMixture:
-        return StudentMixture(self.mu[:, which], self.s[:, which], self.nu)
+    def rows(self, which: NDArray) -> Self:
+        return self._like(self.mu[:, which], self.s[:, which])
 
     @property
     def count(self) -> int:
-        return len(self.nu)
+        return len(self.standard)
 
-    def only(self, members: slice) -> StudentMixture:
-        return StudentMixture(self.mu[members], self.s[members], self.nu[members])
+    def only(self, members: slice) -> Self:
+        return self._like(self.mu[members], self.s[members], self.standard[members])
 
     def columns(self) -> dict[str, Array]:
         out: dict[str, Array] = {}
-        for m, nu in enumerate(self.nu):
+        for m in range(self.count):
             out[f"location_{m}"] = self.mu[m].astype(np.float64)
             out[f"scale_{m}"] = self.s[m].astype(np.float64)
-            out[f"nu_{m}"] = np.full(len(self), nu)
+            out |= {f"{name}_{m}": np.full(len(self), each[m]) for name, each in self.standard.parameters.items()}
         return out
 
     def _target(self, y: ArrayLike) -> Array:
         return np.broadcast_to(np.asarray(y, dtype=np.float64), (len(self),))
 
 
-class GaussianMixture(StudentMixture):
-    """M Gaussians with equal weights: the Student-t mixture at nu = inf."""
+class StudentMixture(LocationScale):
+    """M Student-t's with degrees of freedom `nu` [M] (inf = Gaussian)."""
+
+    def __init__(self, mu: ArrayLike, s: ArrayLike, nu: ArrayLike) -> None:
+        super().__init__(mu, s, Student(nu))
+
+    @property
+    def nu(self) -> Array:
+        return self.standard.parameters["nu"]
+
+
+class GaussianMixture(LocationScale):
+    """M Gaussians: the Student-t mixture at nu = inf."""
 
     def __init__(self, mu: ArrayLike, s: ArrayLike) -> None:
         mu = np.asarray(mu)
-        super().__init__(mu, s, np.full(mu.shape[0], np.inf))
+        super().__init__(mu, s, Student.gaussian(len(mu)))
 
 
 class Stacked(Mixture):

@@ -6,11 +6,11 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtri
 
 from evband.bands.mixtures import Array, Mixture
 from evband.errors import SettingsError
 from evband.network import heads
+from evband.network.quantiles import deviation_weights, mean_weights, quantile_weights, tail_weights
 
 LEVELS: Array = np.array(heads.quantile.LEVELS)
 
@@ -18,8 +18,7 @@ LEVELS: Array = np.array(heads.quantile.LEVELS)
 class QuantileSet(Mixture):
     """Quantiles of M members at `levels`: q [M, levels, n] in kW, averaged over members, then sorted (`crossing` = share of rows that needed it).
 
-    Between levels the quantile function is linear; beyond the outermost it is the exponential tail through the two outermost
-    quantiles, q(p) = q_1 + b log(p/p_1) with b = (q_2 - q_1)/log(p_2/p_1), so that any band and the mean exist.
+    Between and beyond the levels: `evband.network.quantiles`.
     `centre` [M, n] is a method's own estimate of the mean, where it has one; else the mean is that of the distribution.
     Epistemic = variance of the members' medians; aleatoric = (width of the mean 90 % band / (2 z_0.95))^2. No density.
     """
@@ -54,10 +53,9 @@ class QuantileSet(Mixture):
 
     @cached_property
     def _tail_scales(self) -> tuple[Array, Array]:
-        q, p = self.sorted, self.levels
-        floor = 1e-9  # kW: two equal outer quantiles still leave a tail
-        lower = np.maximum(q[1] - q[0], floor) / np.log(p[1] / p[0])
-        upper = np.maximum(q[-1] - q[-2], floor) / np.log((1 - p[-2]) / (1 - p[-1]))
+        lower, upper = np.maximum(
+            tail_weights(self.levels) @ self.sorted, 1e-9
+        )  # two equal quantiles still leave a tail
         return lower, upper
 
     @cached_property
@@ -65,25 +63,20 @@ class QuantileSet(Mixture):
         """The members' own mean where given, else the integral of the quantile function."""
         if self.centre is not None:
             return np.asarray(self.centre.mean(axis=0, dtype=np.float64))
-        q, p, (lower, upper) = self.sorted, self.levels, self._tail_scales
-        middle = np.einsum("l,ln->n", np.diff(p), (q[1:] + q[:-1]) / 2)
-        return np.asarray(p[0] * (q[0] - lower) + middle + (1 - p[-1]) * (q[-1] + upper))
+        return np.asarray(mean_weights(self.levels) @ self.sorted)
 
     @cached_property
     def aleatoric(self) -> Array:
-        return np.asarray(((self.quantile(0.95) - self.quantile(0.05)) / (2 * ndtri(0.95))) ** 2)
+        return np.asarray((deviation_weights(self.levels) @ self.sorted) ** 2)
 
     @cached_property
     def epistemic(self) -> Array:
-        return np.asarray(_interpolate(self.q, self.levels, 0.5).var(axis=0, dtype=np.float64))
+        weights = quantile_weights(self.levels, 0.5)
+        medians = sum(weights[j] * self.q[:, j] for j in np.flatnonzero(weights))  # [M, n]
+        return np.asarray(np.var(medians, axis=0))
 
     def quantile(self, p: float) -> Array:
-        q, levels, (lower, upper) = self.sorted, self.levels, self._tail_scales
-        if p < levels[0]:
-            return np.asarray(q[0] + lower * np.log(p / levels[0]))
-        if p > levels[-1]:
-            return np.asarray(q[-1] - upper * np.log((1 - p) / (1 - levels[-1])))
-        return np.asarray(_interpolate(q[None], levels, p)[0])
+        return np.asarray(quantile_weights(self.levels, p) @ self.sorted)
 
     def closed_form(self, level: float) -> Array:
         raise SettingsError(
@@ -140,10 +133,3 @@ class QuantileSet(Mixture):
             for level, values in zip(self.levels, member, strict=True):
                 out[f"q{level:.3g}_{m}"] = values.astype(np.float64)
         return out
-
-
-def _interpolate(q: NDArray, levels: Array, p: float) -> NDArray:
-    """Quantile at p of q [M, levels, n], linear between levels."""
-    left = int(np.clip(np.searchsorted(levels, p, side="right") - 1, 0, len(levels) - 2))
-    share = (p - levels[left]) / (levels[left + 1] - levels[left])
-    return np.asarray((1 - share) * q[:, left] + share * q[:, left + 1])

@@ -92,7 +92,8 @@ class Calibration:
         try:
             moving = _number(saved["stretch"])
             standing = _number(saved.get("standing_stretch", moving))
-            return cls(moving, standing, how="earlier", why=str(saved["calibration"])[:TEXT])
+            why = str(saved["calibration"])[:TEXT]
+            return cls(moving, standing, how="none" if why.startswith("not") else "earlier", why=why)
         except (TypeError, ValueError) as problem:
             raise ArtifactError(f"its calibration is damaged ({problem}); fit or calibrate it again.") from None
 

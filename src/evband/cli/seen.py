@@ -5,16 +5,19 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
+from evband.calibration.value import Calibration
+
 if TYPE_CHECKING:
     from evband.model import PowerModel
     from evband.trips import Trips
 
 
 def warn_if_not_calibrated(model: PowerModel) -> None:
-    """Repeat what the fit said: bands that were never calibrated promise nothing."""
-    said = str(model.calibration_)
-    if said.startswith("not"):
-        why = said.partition(": ")[2] or "fitted with --no-calibrate"
+    """Repeat why the fit has none: bands that were never calibrated promise nothing."""
+    found = model.calibration_
+    if found.how == "none" and model.adaptation_ is None:  # a started model says on its card what its bands rest on
+        asked = found.why != Calibration().why
+        why = found.why.removeprefix("not calibrated: ") if asked else "fitted with --no-calibrate"
         print(
             f"evband: warning: this model is not calibrated ({why}), so its bands may be too narrow or too wide; "
             "evband calibrate does it with 9 new trips or more.",

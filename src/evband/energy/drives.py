@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from evband.bands import Bands, Mixture, QuantileSet, Stacked, StudentMixture
+from evband.bands import Bands, LocationScale, Mixture, QuantileSet, Stacked
 from evband.errors import TripsError
 
 Array = NDArray[np.float64]
@@ -93,7 +93,7 @@ def _locations(part: Mixture) -> Array:
     """[M, n]: where each member puts the power; a quantile member its median, moved so that all average to the mean."""
     if isinstance(part, Stacked) and len(part.parts) == 1:
         return _locations(part.parts[0])
-    if isinstance(part, StudentMixture):
+    if isinstance(part, LocationScale):
         return part.mu.astype(np.float64)
     if isinstance(part, QuantileSet):
         at = np.array([np.interp(0.5, part.levels, np.arange(len(part.levels)))])

@@ -23,7 +23,7 @@ from evband.features import HELD
 from evband.files import whole_file
 from evband.network.heads import HEADS
 from evband.network.heads.quantile import LEVELS
-from evband.network.tick.engine import degrees_of_freedom
+from evband.network.inference import standard_of
 from evband.network.tick.from_model import network_settings, speaking_params
 from evband.network.tick.packing import Params, Sizes
 
@@ -111,9 +111,9 @@ def _network(
         outputs = quantile_head(graph, raw, path, np.asarray(levels, np.float64), target, ends)
         facts["levels"] = np.asarray(levels, np.float64).tolist()
     else:
-        degrees = degrees_of_freedom(params, head, nu_min, nu, sizes.members)
-        outputs = mixture_head(graph, raw, path, degrees, target, ends)
-        facts["nu"] = degrees.tolist() if np.isfinite(degrees).all() else None
+        standard = standard_of(HEADS[head], params, nu_min, nu)
+        outputs = mixture_head(graph, raw, path, standard, target, ends)
+        facts |= {k: v.tolist() if np.isfinite(v).all() else None for k, v in standard.parameters.items()}
     return outputs | {"h_next": h_next, "c_next": c_next}, facts
 
 

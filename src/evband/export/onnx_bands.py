@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtrit
 
 from evband.export.graph import Graph, Value
 from evband.network.heads import SCALE_FLOOR
-from evband.network.tick.mixture import CELLS, WIDTH, Z95, tail_cubics
+from evband.network.quantiles import deviation_weights, mean_weights, quantile_weights
+from evband.network.standard import Standard
+from evband.network.tick.mixture import CELLS, WIDTH, tail_cubics
 
 STEPS = 60  # of Newton at most; four or five are usual
 LEAST_TAIL, NODES = (
@@ -36,9 +37,9 @@ def unit_of(graph: Graph, x: str, y_std: float, stretch: float, standing: tuple[
 
 
 def mixture_head(
-    graph: Graph, raw: str, path: str | NDArray, nu: NDArray, target: Target, ends: bool
+    graph: Graph, raw: str, path: str | NDArray, standard: Standard, target: Target, ends: bool
 ) -> dict[str, str]:
-    """Mean of mu; AU = mean of s^2 nu/(nu-2); EU = variance of mu; in kW, stretched about the mean."""
+    """Mean of mu; AU = mean of s^2 times the standard variance; EU = variance of mu; in kW, stretched about the mean."""
     y_mean, y_std, wide = target
     unit = graph("Squeeze", wide, [-1])
     mu_raw, s_raw = graph("Split", raw, n=2, axis=-1, num_outputs=2)
@@ -46,12 +47,12 @@ def mixture_head(
     s = graph("Squeeze", graph("Add", graph("Softplus", s_raw), np.float32(SCALE_FLOOR)), [-1])
     mean = graph("ReduceMean", mu, [0], keepdims=1)
     apart = graph("Sub", mu, mean)
-    inflation = np.where(np.isinf(nu), 1.0, 1.0 / (1.0 - 2.0 / nu))[:, None]
+    inflation = standard.variance[:, None]
     noise = graph("ReduceMean", graph("Mul", graph("Mul", s, s), inflation), [0], keepdims=0)
     spread = graph("ReduceMean", graph("Mul", apart, apart), [0], keepdims=0)
     centre = graph("Add", graph("Mul", mean, y_std), y_mean)
     centre_kw = graph("Squeeze", centre, [0])
-    band = _ends_kw(graph, centre_kw, unit, *_mixture_ends(graph, apart, s, nu)) if ends else {}
+    band = _ends_kw(graph, centre_kw, unit, *_mixture_ends(graph, apart, s, standard)) if ends else {}
     return {
         "mean_kw": centre_kw,
         **band,
@@ -75,19 +76,19 @@ def _tail(graph: Graph) -> Value:
     return (1.0 - Value(graph, "level")) * 0.5
 
 
-def _mixture_ends(graph: Graph, apart: str, scale: str, nu: NDArray) -> tuple[str, str]:
+def _mixture_ends(graph: Graph, apart: str, scale: str, kind: Standard) -> tuple[str, str]:
     """Distances [vehicles] from the mean to both ends, of locations about the mean and scales [members, vehicles]."""
     tail, s = _tail(graph), Value(graph, scale)
     away = Value(graph, apart)
     both = (graph("Unsqueeze", one.name, [0]) for one in (-away, away))
     mu = Value(graph, graph("Concat", *both, axis=0))  # [2, members, vehicles]; the lower end is mirrored
-    standard = _standard_quantiles(graph, tail, nu)  # [members, 1]
+    standard = _standard_quantiles(graph, tail, kind)  # [members, 1]
     margin = MARGIN * (standard + 1.0)
     low = _over_members(graph, "ReduceMin", mu + s * (standard - margin))  # [2, 1, vehicles]
     high = _over_members(graph, "ReduceMax", mu + s * (standard + margin))
     q = _over_members(graph, "ReduceMean", mu + s * standard)
-    table, inverse = tail_cubics(nu).reshape(-1, 4), 1.0 / s
-    first = np.arange(len(nu))[:, None] * CELLS
+    table, inverse = tail_cubics(kind).reshape(-1, 4), 1.0 / s
+    first = np.arange(len(kind))[:, None] * CELLS
     smallest = Value(graph, graph("ReduceMin", s.name, [0], keepdims=1))
     enough = 1e-5 * smallest + 2e-7 * (abs(low) + abs(high))  # Newton is quadratic: what is left is far less
 
@@ -130,11 +131,10 @@ def _survival(graph: Graph, z: Value, inverse: Value, table: NDArray, first: NDA
     return _over_members(graph, "ReduceMean", tail), mean * (-WIDTH * CELLS)
 
 
-def _standard_quantiles(graph: Graph, tail: Value, nu: NDArray) -> Value:
-    """[members, 1]: about where each member's standard t leaves ``tail`` over it, linear between tabulated ones."""
+def _standard_quantiles(graph: Graph, tail: Value, kind: Standard) -> Value:
+    """[members, 1]: about where each member's standard distribution leaves ``tail`` over it, linear between tabulated ones."""
     p = 0.5 * np.exp(np.linspace(0.0, np.log(2 * LEAST_TAIL), NODES))
-    degrees = np.where(np.isinf(nu), 1e8, nu)
-    table = -stdtrit(degrees, p[:, None])  # [nodes, members]
+    table = -kind.quantile(p).T  # [nodes, members]
     place = Value(graph, graph("Log", (tail * 2.0).name)) * ((NODES - 1) / np.log(2 * LEAST_TAIL))
     place = place.within(0.0, NODES - 1.001)
     node = Value(graph, graph("Floor", place.name))
@@ -161,7 +161,6 @@ def quantile_head(
     medians = graph("MatMul", q, quantile_weights(levels, 0.5)[:, None])  # [members, vehicles, 1]
     apart = graph("Sub", medians, graph("ReduceMean", medians, [0], keepdims=1))
     spread = graph("Squeeze", graph("ReduceMean", graph("Mul", apart, apart), [0], keepdims=0), [-1])
-    band = (quantile_weights(levels, 0.95) - quantile_weights(levels, 0.05)) / (2 * Z95)
     centre = graph("Add", graph("Mul", mean, y_std), y_mean)
     centre_kw = graph("Squeeze", centre, [-1])
     away = graph("Sub", average, mean)
@@ -169,7 +168,9 @@ def quantile_head(
     return {
         "mean_kw": centre_kw,
         **(_ends_kw(graph, centre_kw, unit, *both) if ends else {}),
-        "aleatoric_kw": graph("Mul", graph("Squeeze", graph("MatMul", average, band[:, None]), [-1]), unit),
+        "aleatoric_kw": graph(
+            "Mul", graph("Squeeze", graph("MatMul", average, deviation_weights(levels)[:, None]), [-1]), unit
+        ),
         "epistemic_kw": graph("Mul", graph("Sqrt", spread), unit),
         "quantiles_kw": graph("Add", graph("Mul", away, wide), centre),
     }
@@ -201,30 +202,3 @@ def _past(graph: Graph, p: Value, end: float, next_end: float) -> Value:
     """log(min(p, end) / end) / log(next / end): 0 inside the levels, negative beyond the last."""
     least = p.within(0.0, float(end)) / float(end)
     return Value(graph, graph("Log", least.name)) / float(np.log(next_end / end))
-
-
-def quantile_weights(levels: NDArray, p: float) -> NDArray:
-    """[levels]: the p-quantile is this times the sorted quantiles (linear between, exponential tails beyond)."""
-    weights = np.zeros(len(levels))
-    if p < levels[0]:
-        tail = np.log(p / levels[0]) / np.log(levels[1] / levels[0])
-        weights[:2] = 1 - tail, tail
-    elif p > levels[-1]:
-        tail = np.log((1 - levels[-1]) / (1 - p)) / np.log((1 - levels[-2]) / (1 - levels[-1]))
-        weights[-2:] = -tail, 1 + tail
-    else:
-        weights = np.array([np.interp(p, levels, unit) for unit in np.eye(len(levels))])
-    return weights
-
-
-def mean_weights(levels: NDArray) -> NDArray:
-    """[levels]: the mean of the distribution is this times the sorted quantiles."""
-    weights = np.zeros(len(levels))
-    weights[:-1] += np.diff(levels) / 2
-    weights[1:] += np.diff(levels) / 2
-    low, high = levels[0], 1 - levels[-1]
-    weights[0] += low * (1 + 1 / np.log(levels[1] / low))
-    weights[1] -= low / np.log(levels[1] / low)
-    weights[-1] += high * (1 + 1 / np.log((1 - levels[-2]) / high))
-    weights[-2] -= high / np.log((1 - levels[-2]) / high)
-    return weights

@@ -5,6 +5,7 @@ The same equations as ``forward`` and ``heads``, which train; equal to them but 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evband.network.architecture import Architecture
-from evband.network.heads import Output
+from evband.network.heads import Head, Output
 from evband.network.lstm import Masks, State
+from evband.network.standard import Standard
 
 Floats = NDArray[np.float32]
 Weights = dict[str, Floats]  # [members, ...] each
@@ -103,10 +105,18 @@ def softplus(x: NDArray[Any]) -> NDArray[Any]:
 
 def degrees_of_freedom(arch: Architecture, weights: Weights) -> NDArray[np.float64] | None:
     """One number per component, in float64; None for a head without."""
-    wide = {
-        name: value.astype(np.float64)
-        for name, value in weights.items()
-        if name in (*arch.distribution.extra, "head_b")
-    }
-    nu: NDArray[np.float64] | None = arch.distribution.degrees_of_freedom(wide, arch.nu_min, arch.nu, Arrays)
-    return nu
+    return _degrees(arch.distribution, weights, arch.nu_min, arch.nu)
+
+
+def standard_of(head: Head, weights: Mapping[str, NDArray[Any]], nu_min: float, nu: float | None) -> Standard:
+    """What the head makes of its extra parameters: the standard distribution of each member."""
+    found: Standard = head.standard(_degrees(head, weights, nu_min, nu), len(weights["head_b"]))
+    return found
+
+
+def _degrees(
+    head: Head, weights: Mapping[str, NDArray[Any]], nu_min: float, nu: float | None
+) -> NDArray[np.float64] | None:
+    wide = {name: np.asarray(weights[name], np.float64) for name in (*head.extra, "head_b")}
+    found: NDArray[np.float64] | None = head.degrees_of_freedom(wide, nu_min, nu, Arrays)
+    return found

@@ -12,6 +12,7 @@ from evband.network.architecture import Architecture
 from evband.network.dropout import draw_masks
 from evband.network.inference import Network
 from evband.network.lstm import Masks, State
+from evband.network.standard import Standard
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -25,7 +26,7 @@ class Prediction:
 
     mu: NDArray[np.float32]  # [members, rows]
     scale: NDArray[np.float32] | None  # [members, rows]
-    nu: NDArray[np.float64] | None  # [members]
+    standard: Standard | None  # of the members
     quantiles: NDArray[np.float32] | None  # [members, levels, rows], sorted
     crossing: float = 0.0  # share of rows whose quantiles crossed before sorting
 
@@ -34,7 +35,7 @@ class Prediction:
         return Prediction(
             self.mu[members][:, rows],
             None if self.scale is None else self.scale[members][:, rows],
-            None if self.nu is None else self.nu[members],
+            None if self.standard is None else self.standard[members],
             None if self.quantiles is None else self.quantiles[members][:, :, rows],
             self.crossing,
         )
@@ -86,7 +87,9 @@ def predict(
                 mu[:, where] = answer.mu[:, inside]
                 scale[:, where] = answer.scale[:, inside]
             at += steps
-    return Prediction(mu, scale, network.degrees_of_freedom(), quantiles, crossed / max(1, members * rows))
+    kind = arch.distribution
+    standard = kind.standard(network.degrees_of_freedom(), members) if kind.scaled else None
+    return Prediction(mu, scale, standard, quantiles, crossed / max(1, members * rows))
 
 
 def hidden_states(

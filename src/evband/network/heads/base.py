@@ -68,6 +68,12 @@ class Head(ABC):
         """[members]; None for a head without. `numbers`: `Numbers`, of which softplus and full are used."""
         return None
 
+    def standard(self, nu: Any, members: int) -> Any:
+        """`network.standard.Standard` of the members of a head with a scale: Student-t's, or Gaussians without nu."""
+        from evband.network.standard import Student
+
+        return Student.gaussian(members) if nu is None else Student(nu)
+
     @abstractmethod
     def loss(self, out: Output, y: Any, levels: tuple[float, ...]) -> Any:
         """Of every row, a tensor like y."""

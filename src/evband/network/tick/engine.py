@@ -12,12 +12,12 @@ from numpy.typing import ArrayLike, NDArray
 from evband.errors import SettingsError
 from evband.network.heads import HEADS
 from evband.network.heads.quantile import LEVELS
-from evband.network.inference import Arrays
+from evband.network.inference import standard_of
 from evband.network.kernels import pack
 from evband.network.kernels.jit import compiled
 from evband.network.kernels.vector import LANES
 from evband.network.tick.cell import TILE, Network, Work, network_step
-from evband.network.tick.mixture import Target, member_quantiles, mixture_row, quantile_row, tail_cubics
+from evband.network.tick.mixture import Target, mixture_row, quantile_row, quantile_sums, tail_cubics
 from evband.network.tick.packing import Params, Sizes, packed, zeros
 
 Precision = Literal["float32", "reduced"]
@@ -39,10 +39,10 @@ def take(row: NDArray[np.float32], into: NDArray[np.float32]) -> bool:
 class Band(NamedTuple):
     """What a band is made with."""
 
-    inflation: NDArray[np.float64]  # [members] nu / (nu - 2)
+    inflation: NDArray[np.float64]  # [members] variances of the standard distributions
     standard: NDArray[np.float64]  # [2, members] standard quantiles of the band's ends
     cubics: NDArray[np.float64]  # [members, cells, 4] tails
-    levels: NDArray[np.float64]  # of a quantile head, else empty
+    sums: NDArray[np.float64]  # [5, levels] of a quantile head, else empty
 
 
 class Own(NamedTuple):
@@ -106,11 +106,11 @@ def advance(
                 own_location(net, own.weights[vehicle], task.r[v], kept.arena, task.rows[v], mu)
             else:
                 add_road(net, task.r[v], mu)
-            if len(how.levels):
+            if len(how.sums):
                 for m in range(net.members):
                     for j in range(net.outputs):
                         raw[m, j] += net.head_bias[m, j] + mu[m]
-                quantile_row(aim, stretch, raw, how.levels, kept.spare, mu, out[slot])
+                quantile_row(aim, stretch, raw, how.sums, kept.spare, mu, out[slot])
             else:
                 s = kept.scale[vehicle]
                 for m in range(net.members):
@@ -190,7 +190,7 @@ class Engine:
             raise SettingsError(
                 f"A {head} head does not have {sizes.outputs} outputs; give the model's own head and levels."
             )
-        self._nu = degrees_of_freedom(params, head, nu_min, nu, sizes.members)
+        self._standard = standard_of(HEADS[head], params, nu_min, nu)
         self._network = _network(params, sizes, precision == "reduced")
         speed, limit, at_rest = standing or (-1, 0.0, stretch)
         if not (0 < stretch < math.inf and 0 < at_rest < math.inf):
@@ -198,8 +198,8 @@ class Engine:
         self._target = Target(
             float(y_mean), float(y_std), float(stretch), float(at_rest), int(speed), float(limit), 0.05
         )
-        inflation = np.where(np.isinf(self._nu), 1.0, 1.0 / (1.0 - 2.0 / self._nu))
-        self._band = Band(inflation, np.empty((2, sizes.members)), tail_cubics(self._nu), self._levels)
+        empty = np.empty((2, sizes.members))
+        self._band = Band(self._standard.variance, empty, tail_cubics(self._standard), np.empty((0, 0)))
         self._allocate()
         self.level = level
 
@@ -236,7 +236,10 @@ class Engine:
         if not 0 < level < 1:
             raise SettingsError(f"A band's level must lie between 0 and 1, such as 0.9, not {level}.")
         self._target = self._target._replace(tail=0.5 - level / 2)
-        self._band = self._band._replace(standard=member_quantiles(self._nu, level))
+        ends = np.ascontiguousarray(self._standard.quantile([0.5 - level / 2, 0.5 + level / 2]).T)
+        self._band = self._band._replace(standard=ends)
+        if len(self._levels):
+            self._band = self._band._replace(sums=quantile_sums(self._levels, level))
         self._arrange()
 
     def _arrange(self) -> None:
@@ -323,13 +326,6 @@ class Engine:
         self._states[vehicle, :, :, 0, : s.hidden] = h.swapaxes(0, 1)
         self._states[vehicle, :, :, 1, : s.hidden] = c.swapaxes(0, 1)
         self._warm[vehicle] = 0.0
-
-
-def degrees_of_freedom(params: Params, head: str, nu_min: float, nu: float | None, members: int) -> NDArray[np.float64]:
-    """[members]: as the head has it; infinite for one without, as a Gaussian."""
-    weights = {name: np.asarray(params[name], np.float64).reshape(members) for name in HEADS[head].extra}
-    found = HEADS[head].degrees_of_freedom(weights, nu_min, nu, Arrays)
-    return np.full(members, np.inf) if found is None else np.asarray(found)
 
 
 def _network(params: Params, sizes: Sizes, reduced: bool) -> Network:

@@ -1,7 +1,7 @@
 """Mean, parts and band of one row from its members, in the few hundred nanoseconds that a tick can spare.
 
-A mixture's quantile solves mean_m S_m((q - mu_m) / s_m) = 1 - p, S the upper tail of a standard t. Degrees of freedom
-are constant a member, so S is tabulated once, as cubics in u = z / (WIDTH + z) over [0, 1): one division a look-up, the
+A mixture's quantile solves mean_m S_m((q - mu_m) / s_m) = 1 - p, S the upper tail of a member's standard distribution,
+which does not change from tick to tick: S is tabulated once, as cubics in u = z / (WIDTH + z) over [0, 1): one division a look-up, the
 whole half-line covered, and a power tail z^-nu becomes the smooth (1 - u)^nu. Error in probability under 1e-8.
 """
 
@@ -12,14 +12,13 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri, stdtr, stdtrit
 
 from evband.network.heads import SCALE_FLOOR
 from evband.network.kernels.jit import compiled
-from evband.network.student import standard_logpdf
+from evband.network.quantiles import deviation_weights, mean_weights, quantile_weights
+from evband.network.standard import Standard
 
 Array = NDArray[np.float64]
-Z95 = 1.6448536269514722  # of a standard Gaussian: its 90 % band is 2 Z95 wide
 WIDTH = 2.0
 CELLS = 128
 
@@ -36,23 +35,17 @@ class Target(NamedTuple):
     tail: float  # probability beyond each end of the band
 
 
-def tail_cubics(nu: Array) -> Array:
+def tail_cubics(standard: Standard) -> Array:
     """[members, CELLS, 4]: in cell j, S = c0 + t (c1 + t (c2 + t c3)) with t = u CELLS - j (Hermite: exact at the nodes)."""
     u = np.arange(CELLS) / CELLS
     z = WIDTH * u / (1 - u)
-    value, slope = np.zeros((len(nu), CELLS + 1)), np.zeros((len(nu), CELLS + 1))  # both vanish at u = 1
-    value[:, :-1] = stdtr(nu[:, None], -z)
-    slope[:, :-1] = -np.exp(standard_logpdf(z, nu[:, None])) * WIDTH / (1 - u) ** 2 / CELLS
+    value, slope = np.zeros((2, len(standard), CELLS + 1))  # both vanish at u = 1
+    value[:, :-1] = standard.survival(z)
+    slope[:, :-1] = -np.exp(standard.logpdf(z)) * WIDTH / (1 - u) ** 2 / CELLS
     rise, left, right = np.diff(value), slope[:, :-1], slope[:, 1:]
     return np.ascontiguousarray(
         np.stack([value[:, :-1], left, 3 * rise - 2 * left - right, left + right - 2 * rise], -1)
     )
-
-
-def member_quantiles(nu: Array, level: float) -> Array:
-    """[2, members]: each member's standard quantiles at both ends of the central band."""
-    ends = np.array([[0.5 - level / 2], [0.5 + level / 2]])
-    return np.where(np.isinf(nu), ndtri(ends), stdtrit(np.where(np.isinf(nu), 3.0, nu), ends))
 
 
 @compiled(error_model="numpy", fastmath={"contract", "arcp", "reassoc", "nsz"})
@@ -111,7 +104,7 @@ def mixture_row(
     mu: Array,  # [members] standardised location in, kW out
     s: Array,  # [members] raw scale in, kW out
     inverse: Array,  # [members] scratch
-    inflation: Array,  # [members] nu / (nu - 2)
+    inflation: Array,  # [members] variances of the standard distributions
     standard: Array,  # [2, members] standard quantiles of the band's ends
     cubics: Array,
     warm: Array,  # [2] ends of the last band, in total standard deviations from the mean
@@ -145,12 +138,12 @@ def mixture_row(
 
 @compiled()
 def quantile_row(
-    target: Target, k: float, raw: Array, levels: Array, average: Array, median: Array, out: Array
+    target: Target, k: float, raw: Array, weights: Array, average: Array, median: Array, out: Array
 ) -> None:
-    """One row of a quantile head as ``predict`` has it: each member sorted, then averaged; linear between levels.
+    """One row of a quantile head as ``predict`` has it: each member sorted, then averaged, then weighted sums of that.
 
-    raw [members, levels] comes standardised and leaves sorted; median [members] receives each member's own in kW;
-    average is scratch.
+    raw [members, levels] comes standardised and leaves sorted; weights [5, levels] as of ``quantile_sums``; median
+    [members] receives each member's own in kW; average is scratch.
     """
     members, count = raw.shape
     average = average[:count]
@@ -159,41 +152,31 @@ def quantile_row(
     centre = spread = 0.0
     for m in range(members):
         _sort(raw[m])
-        median[m] = target.mean + target.std * _between(levels, raw[m], 0.5)
+        median[m] = target.mean + target.std * _sum(weights[1], raw[m])
         centre += median[m] / members
         for j in range(count):
             average[j] += (target.mean + target.std * raw[m, j]) / members
     for m in range(members):
         spread += (median[m] - centre) ** 2 / members
-    first, last = levels[0], 1.0 - levels[-1]
-    lower = max(average[1] - average[0], 1e-9) / math.log(levels[1] / first)
-    upper = max(average[-1] - average[-2], 1e-9) / math.log((1.0 - levels[-2]) / last)
-    mean = first * (average[0] - lower) + last * (average[-1] + upper)
-    for j in range(count - 1):
-        mean += (levels[j + 1] - levels[j]) * 0.5 * (average[j] + average[j + 1])
-    width = _quantile(levels, average, lower, upper, 0.95) - _quantile(levels, average, lower, upper, 0.05)
-    out[0], out[3], out[4] = mean, k * width / (2 * Z95), k * math.sqrt(spread)
-    out[1] = mean + k * (_quantile(levels, average, lower, upper, target.tail) - mean)
-    out[2] = mean + k * (_quantile(levels, average, lower, upper, 1.0 - target.tail) - mean)
+    mean = _sum(weights[0], average)
+    out[0], out[3], out[4] = mean, k * _sum(weights[2], average), k * math.sqrt(spread)
+    out[1] = mean + k * (_sum(weights[3], average) - mean)
+    out[2] = mean + k * (_sum(weights[4], average) - mean)
+
+
+def quantile_sums(levels: Array, level: float) -> Array:
+    """[5, levels]: weights of mean, median, aleatoric deviation and both ends of the band."""
+    ends = (quantile_weights(levels, p) for p in (0.5, 0.5 - level / 2, 0.5 + level / 2))
+    median, lower, upper = ends
+    return np.stack([mean_weights(levels), median, deviation_weights(levels), lower, upper])
 
 
 @compiled()
-def _quantile(levels: Array, q: Array, lower: float, upper: float, p: float) -> float:
-    """Linear between levels, exponential tails beyond."""
-    if p < levels[0]:
-        return float(q[0] + lower * math.log(p / levels[0]))
-    if p > levels[-1]:
-        return float(q[-1] - upper * math.log((1.0 - p) / (1.0 - levels[-1])))
-    return float(_between(levels, q, p))
-
-
-@compiled()
-def _between(levels: Array, q: Array, p: float) -> float:
-    j = 0
-    while j < len(levels) - 2 and levels[j + 1] <= p:
-        j += 1
-    share = (p - levels[j]) / (levels[j + 1] - levels[j])
-    return float((1.0 - share) * q[j] + share * q[j + 1])
+def _sum(weights: Array, values: Array) -> float:
+    total = 0.0
+    for j in range(len(weights)):
+        total += weights[j] * values[j]
+    return total
 
 
 @compiled()
