@@ -56,7 +56,7 @@ class Term:
 
 
 def degrees_of_freedom(model: PowerModel) -> Array | None:
-    """nu of each member that speaks; None for heads without."""
+    """nu of each member that predicts; None for heads without."""
     from evband.network.inference import degrees_of_freedom
 
     arch = model.architecture_

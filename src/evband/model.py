@@ -145,7 +145,7 @@ class PowerModel(Estimator):
             return
         from evband.scores import evaluate
 
-        bands = self._told(bands)
+        bands = self._where_known(bands)
         self.calibration_, (moving, standing) = fit_calibration(bands, len(self._networks()))
         if self.calibration_.how == "none":
             return
@@ -154,7 +154,7 @@ class PowerModel(Estimator):
             k: scores[k] for k in ("n", "rmse_kw", "mae_kw", "crps_kw", "coverage", "width_kw")
         }
 
-    def _told(self, bands: Bands) -> Bands:
+    def _where_known(self, bands: Bands) -> Bands:
         """The bands without a standstill where no input tells of one, as then a stream cannot know."""
         return bands if self.feature_map_.standstill else replace(bands, speed_kmh=None)
 
@@ -182,7 +182,7 @@ class PowerModel(Estimator):
         trips = self._on_grid(trips, self.settings_)
         rows = self.feature_map_.transform_all(trips)
         bands = self.bands_of(trips, rows, calibrated=False)
-        found, _ = fit_calibration(self._told(bands))
+        found, _ = fit_calibration(self._where_known(bands))
         if found.how == "none":
             raise TripsError(found.why.removeprefix("not calibrated: "))
         self.calibration_ = found
@@ -219,7 +219,7 @@ class PowerModel(Estimator):
         return self.bands_of(trips, self.feature_map_.transform_all(trips))
 
     def _networks(self, numbers: Sequence[int] | None = None) -> NDArray[np.int64]:
-        """Which trained networks speak: all members, or with dropout the first, once for each pass."""
+        """The trained networks that predict: all members, or with dropout the first, once for each pass."""
         if numbers is not None:
             if self.settings_.kind == "dropout":
                 return np.repeat(np.asarray(numbers), -(-self.settings_.members // len(numbers)))
@@ -231,15 +231,15 @@ class PowerModel(Estimator):
     def bands_of(
         self, trips: Trips, rows: Rows, networks: NDArray[np.int64] | None = None, calibrated: bool = True
     ) -> Bands:
-        """Bands of gridded trips and their rows, by all that speak or by these networks."""
+        """Bands of gridded trips and their rows, by all that predict or by these networks."""
         from evband.bands.from_network import distribution, of_rows
         from evband.network.predict import predict
 
         features, rate = self.feature_map_, self.settings_.dropout_rate
         networks = self._networks() if networks is None else networks
         generators = [stream(self.settings_.seed, p, DROPOUT, 0) for p in range(len(networks))] if rate else None
-        said = predict(self.architecture_, self._weights(networks), rows.x, rows.r, rows.start, rate, generators)
-        members = distribution(said, self.architecture_.levels, features.y_mean, features.y_std)
+        predicted = predict(self.architecture_, self._weights(networks), rows.x, rows.r, rows.start, rate, generators)
+        members = distribution(predicted, self.architecture_.levels, features.y_mean, features.y_std)
         bands = of_rows(rows, members, trips, features)
         if not calibrated or self.calibration_.none:
             return bands
@@ -263,7 +263,7 @@ class PowerModel(Estimator):
 
     @property
     def params_(self) -> dict[str, NDArray[np.float32]]:
-        """Named weights ``[members, ...]`` of the members that speak; a distilled network as the two that it stands for."""
+        """Named weights ``[members, ...]`` of the members that predict; a distilled network as the two that it stands for."""
         weights = self.architecture_.unpack(self.theta_[self._networks()])
         return {k: np.ascontiguousarray(v) for k, v in self.architecture_.distribution.as_members(weights).items()}
 
@@ -295,7 +295,7 @@ class PowerModel(Estimator):
         return plan(self, soc, capacity_kwh, route, **options)
 
     def stream(self, level: float = 0.9, adapt: bool = False) -> Stream:
-        """A band for every tick, one tick a grid step: `stream.tick(speed_kmh=88.0, acceleration_ms2=0.1)`.
+        """A band for every tick, one tick per grid step: `stream.tick(speed_kmh=88.0, acceleration_ms2=0.1)`.
 
         With `adapt` it learns from `power_kw` of its ticks; a started model becomes the car's own, `stream.model`.
         """

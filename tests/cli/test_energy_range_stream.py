@@ -217,7 +217,7 @@ def test_predict_to_standard_output(run, folder):
          "The usable capacity is 46000 kWh, more than any car or truck has; give kWh, not Wh: 46 kWh?"),
         (("range", "nowhere.evband", "--soc", "50", "--capacity-kwh", "9", "--route", "route.csv"), "no such file"),
         (("stream", "car.evband", "--soc", "50"), "together"),
-        (("stream", "car.evband", "--state", "drive.csv"), "no saved state"),
+        (("stream", "car.evband", "--state", "drive.csv"), "not a saved state"),
     ],
 )  # fmt: skip
 def test_bad_input_is_one_sentence(run, words, says):

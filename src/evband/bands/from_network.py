@@ -16,19 +16,19 @@ if TYPE_CHECKING:
     from evband.trips import Trips
 
 
-def distribution(said: Prediction, levels: tuple[float, ...], mean: float = 0.0, std: float = 1.0) -> Mixture:
+def distribution(predicted: Prediction, levels: tuple[float, ...], mean: float = 0.0, std: float = 1.0) -> Mixture:
     """In kW given power's training mean and deviation, else in standardised units.
 
-    Uses ``said`` up: locations and scales are overwritten, since a day of thirty members takes 100 MB for each.
+    Uses ``predicted`` up: locations and scales are overwritten, since a day of thirty members takes 100 MB for each.
     """
-    if said.quantiles is not None:
-        return QuantileSet(mean + std * said.quantiles, levels)
-    assert said.scale is not None
-    assert said.standard is not None
-    np.multiply(said.mu, np.float32(std), out=said.mu)
-    np.add(said.mu, np.float32(mean), out=said.mu)
-    np.multiply(said.scale, np.float32(std), out=said.scale)
-    return LocationScale(said.mu, said.scale, said.standard)
+    if predicted.quantiles is not None:
+        return QuantileSet(mean + std * predicted.quantiles, levels)
+    assert predicted.scale is not None
+    assert predicted.standard is not None
+    np.multiply(predicted.mu, np.float32(std), out=predicted.mu)
+    np.add(predicted.mu, np.float32(mean), out=predicted.mu)
+    np.multiply(predicted.scale, np.float32(std), out=predicted.scale)
+    return LocationScale(predicted.mu, predicted.scale, predicted.standard)
 
 
 def of_rows(rows: Rows, members: Mixture, trips: Trips, features: FeatureMap) -> Bands:

@@ -1,7 +1,7 @@
 """One network in place of the ensemble: distillation, or the average of the weights.
 
 Distillation teaches one network the mixture's mean, aleatoric and epistemic deviation of every row, read off in one
-pass. It then speaks as two Student-t's at ``mean -+ epistemic`` with the scale that the aleatoric part asks for, so
+pass. It then stands for two Student-t's at ``mean -+ epistemic`` with the scale that the aleatoric part asks for, so
 mean, both parts, bands and scores follow as for any ensemble. Its epistemic part is a regression on inputs it has
 seen: to show it some that the car has not met, the ensemble is also asked about drives whose channels are scaled by
 random factors. Further away it need not rise, where an ensemble's does; keep the ensemble where that matters.

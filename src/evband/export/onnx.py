@@ -24,7 +24,7 @@ from evband.files import whole_file
 from evband.network.heads import HEADS
 from evband.network.heads.quantile import LEVELS
 from evband.network.inference import standard_of
-from evband.network.tick.from_model import network_settings, speaking_params
+from evband.network.tick.from_model import network_settings, member_params
 from evband.network.tick.packing import Params, Sizes
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def ensemble_graph(
 
 def model_graph(model: PowerModel) -> Any:
     """The graph of a fitted model, from channels in physical units to the band; its metadata name ranges and grid."""
-    features, params, graph = model.feature_map_, speaking_params(model), Graph()
+    features, params, graph = model.feature_map_, member_params(model), Graph()
     sizes = Sizes.of(params)
     columns = feature_columns(graph, features)
     outputs, facts = _network(graph, params, columns, True, **network_settings(model))

@@ -50,7 +50,7 @@ def resolve_features(spec: str | Iterable[str], trips: abc.Sequence[Trip]) -> tu
                 f"{name} cannot be a feature: electrical channels and other estimates of power are the answer, not inputs."
             )
         if name in ("time_s", "trip_id", "segment") or name.startswith("true_"):
-            raise ChannelError(f"{name} cannot be a feature: it is no measurement of what the car did.")
+            raise ChannelError(f"{name} cannot be a feature: it does not measure what the car did.")
     require_channels(named, trips)
     return named
 

@@ -29,22 +29,22 @@ _ALIKE, _OFF_KMH = 0.97, 3.0
 
 
 def without_copies(trips: list[Trip], files: Sequence[int], drop: bool = True) -> list[Trip]:
-    """The trips that lie inside no other file's; each of the others is told in the report of the one that holds it."""
+    """The trips that lie inside no other file's; each of the others is noted in the report of the one that holds it."""
     inside = copies(trips, files)
     if not inside:
         return trips
-    told: dict[str, list[Finding]] = {}
+    notes: dict[str, list[Finding]] = {}
     by_id = {trip.trip_id: trip for trip in trips}
     for copy, original in inside.items():
         time = by_id[copy].table["time_s"]
         outcome = "and is left out" if drop else "and is kept"
         text = f"the recording {copy} ({_where(by_id[copy])}) lies inside this one {outcome}"
         action: Action = "dropped" if drop else "kept"
-        told.setdefault(original, []).append(
+        notes.setdefault(original, []).append(
             Finding("copy", None, len(time), float(time[0]), float(time[-1]), action, text)
         )
     kept = [trip for trip in trips if not (drop and trip.trip_id in inside)]
-    return [_with(trip, told.get(trip.trip_id, [])) for trip in kept]
+    return [_with(trip, notes.get(trip.trip_id, [])) for trip in kept]
 
 
 def copies(trips: list[Trip], files: Sequence[int]) -> dict[str, str]:

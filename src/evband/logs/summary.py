@@ -55,7 +55,7 @@ def _channel_summary(trip: Trip, name: str) -> dict[str, Any]:
     }
 
 
-_SEVERE = ("sign", "unit", "rate")  # what changes the meaning of a log: told in full
+_SEVERE = ("sign", "unit", "rate")  # what changes the meaning of a log: shown in full
 _COUNTED = ("glitch", "spike", "jump", "fill", "stuck")
 
 
@@ -67,19 +67,19 @@ def warnings_of(trips: Iterable[Trip]) -> list[str]:
             if finding.kind in (*_SEVERE, *_COUNTED):
                 groups.setdefault((finding.kind, finding.channel, finding.action), []).append((trip, finding))
     order = {kind: number for number, kind in enumerate((*_SEVERE, *_COUNTED))}
-    told = []
+    notes = []
     for (kind, channel, action), found in sorted(groups.items(), key=lambda item: order[item[0][0]]):
         trip, first = found[0]
         of = f" of {channel}" if channel else ""
         more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
         if kind in _SEVERE:
-            told.append(f"{trip.trip_id}: {kind}{of}: {first.text}{more}")
+            notes.append(f"{trip.trip_id}: {kind}{of}: {first.text}{more}")
         else:
             what = "stretches" if kind in ("fill", "stuck") else "readings"
             count = sum(finding.count for _, finding in found)
             where = trip.trip_id if len(found) == 1 else f"{len(found)} trips, first {trip.trip_id}"
-            told.append(f"{kind}{of}: {count} {what} {action} in {where} (evband inspect shows them)")
-    return told
+            notes.append(f"{kind}{of}: {count} {what} {action} in {where} (evband inspect shows them)")
+    return notes
 
 
 def summary_json(summaries: Sequence[dict[str, Any]]) -> str:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Architecture:
-    """Shape of one member: an LSTM stack, a head a time step, and a linear road-load path to the location."""
+    """Shape of one member: an LSTM stack, a head per time step, and a linear road-load path to the location."""
 
     inputs: int
     road: int  # road-load features; 0 = no such path

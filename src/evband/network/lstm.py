@@ -2,7 +2,7 @@
 
     i, f, g, o = split(x W_ih' + h W_hh' + b);  c = sigmoid(f) c + sigmoid(i) tanh(g);  h = sigmoid(o) tanh(c)
 
-Tensors in training, NumPy arrays where a fitted model predicts (``kernels.cpu``). Gate order is PyTorch's (input, forget, cell, output), with one bias a gate. Member m equals ``torch.nn.LSTM`` with
+Tensors in training, NumPy arrays where a fitted model predicts (``kernels.cpu``). Gate order is PyTorch's (input, forget, cell, output), with one bias per gate. Member m equals ``torch.nn.LSTM`` with
 the same weights. ``ensemble_lstm`` is the one door: kernels for CPU and GPU stand behind it.
 """
 

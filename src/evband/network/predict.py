@@ -22,7 +22,7 @@ CHUNK_ROWS = 4096  # steps x sequences in one pass
 
 @dataclass(frozen=True)
 class Prediction:
-    """What each member says of each row, in standardised units."""
+    """The answer of each member for each row, in standardised units."""
 
     mu: NDArray[np.float32]  # [members, rows]
     scale: NDArray[np.float32] | None  # [members, rows]
@@ -31,7 +31,7 @@ class Prediction:
     crossing: float = 0.0  # share of rows whose quantiles crossed before sorting
 
     def part(self, members: list[int], rows: NDArray[np.bool_]) -> Prediction:
-        """A copy of what some members say of some rows; a member may speak twice."""
+        """A copy of the answers of some members for some rows; a member may be taken twice."""
         return Prediction(
             self.mu[members][:, rows],
             None if self.scale is None else self.scale[members][:, rows],

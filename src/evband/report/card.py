@@ -17,7 +17,7 @@ MEMBERS = {
     "anchor": "each pulled to an anchor of its own",
     "ensemble": "trained apart, without anchors",
     "dropout": "passes of one network with units dropped",
-    "distilled": "taught to speak for an ensemble",
+    "distilled": "taught to stand for an ensemble",
 }
 
 

@@ -13,16 +13,16 @@ if TYPE_CHECKING:
 
 def fit_summary(model: PowerModel) -> list[str]:
     """What whoever fitted it must know: data, training, nu, calibration, and what to expect of new trips."""
-    s, told = model.settings_, model.summary_
-    held_out = s.kind != "dropout" and told.get("held_out_log_score") is not None
+    s, summary = model.settings_, model.summary_
+    held_out = s.kind != "dropout" and summary.get("held_out_log_score") is not None
     best = ", each member kept as it was at its best epoch" if held_out else ""
     lines = [
         f"{s.method}: {s.members} members of {s.layers} x {s.hidden} on {', '.join(model.feature_map_.channels)} at {s.hz:g} Hz",
-        f"trained on {told['trips']} trips, {told['rows']} rows, {told['hours']:.1f} h, for {told['epochs_run']} epochs{best}",
+        f"trained on {summary['trips']} trips, {summary['rows']} rows, {summary['hours']:.1f} h, for {summary['epochs_run']} epochs{best}",
     ]
-    if told["tuning"]:
-        chosen = ", ".join(f"{name} {getattr(s, name)}" for name in told["tuning"][0] if name not in ("score", "trips"))
-        lines.append(f"tuned over {len(told['tuning'])} candidates: {chosen}")
+    if summary["tuning"]:
+        chosen = ", ".join(f"{name} {getattr(s, name)}" for name in summary["tuning"][0] if name not in ("score", "trips"))
+        lines.append(f"tuned over {len(summary['tuning'])} candidates: {chosen}")
     nu, floored = degrees_of_freedom(model), on_the_floor(model)
     if nu is not None:
         lines.append(f"degrees of freedom {nu.mean():.2f} ({nu.min():.2f} to {nu.max():.2f})")
@@ -31,14 +31,14 @@ def fit_summary(model: PowerModel) -> list[str]:
             f"nu sits on its floor of {s.nu_min:g} in {floored} of {s.members} members: the tails are heavier than it "
             "allows, so read bands and log score rather than the aleatoric part"
         )
-    if told["restarts"]:
-        which = ", ".join(f"{number} ({times}x)" for number, times in told["restarts"].items())
+    if summary["restarts"]:
+        which = ", ".join(f"{number} ({times}x)" for number, times in summary["restarts"].items())
         lines.append(f"members that broke and were restarted from their anchor: {which}")
     lines.append(f"calibration: {model.calibration_.describe()}")
     problems = model_contradictions(model)
     lines += [f"THIS MODEL CONTRADICTS PHYSICS: {problem}" for problem in problems]
     lines += [reasons()] if problems else []
-    return [*lines, _expected(told.get("out_of_bag"))]
+    return [*lines, _expected(summary.get("out_of_bag"))]
 
 
 def _expected(scores: dict[str, float] | None) -> str:

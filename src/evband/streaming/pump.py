@@ -29,7 +29,7 @@ def resume(lines: LineStream, path: Path) -> None:
         if not isinstance(saved, dict):
             raise ValueError("not an object")
     except (ValueError, RecursionError) as problem:
-        raise SettingsError(f"{path}: this is no saved state ({problem}); remove it or name another.") from None
+        raise SettingsError(f"{path}: this is not a saved state ({problem}); remove it or name another.") from None
     lines.restore(saved)
 
 

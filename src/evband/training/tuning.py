@@ -114,12 +114,12 @@ def _crps(
         y = job.data.y[rows]
         known = np.isfinite(y)
         own = range(fold, len(stacked), job.folds)  # member m leaves out fold m % folds
-        said = predict(trainer.arch, theta[list(own)], job.data.x[rows], job.data.r[rows], job.data.start[rows])
+        predicted = predict(trainer.arch, theta[list(own)], job.data.x[rows], job.data.r[rows], job.data.start[rows])
         for c in range(len(candidates)):
             mine = list(range(MEMBERS * c, MEMBERS * (c + 1)))
             alone = [([m, m], one, 1 / MEMBERS) for m in mine]  # one member is a mixture of itself
             for which, total, share in [*alone, (mine, four, 1.0)]:
-                mixture = distribution(said.part(which, known), trainer.arch.levels)
+                mixture = distribution(predicted.part(which, known), trainer.arch.levels)
                 total[c] += share * mixture.crps(y[known]).sum()
             over_trips[c] += _over_trips(mixture.mean - y[known], job.data.trip[rows][known])
     mean = of_many(one, four, settings.members) / job.data.own.sum()
@@ -155,10 +155,10 @@ def _rates(job: Job, settings: Settings, device: str, progress: Watch) -> list[d
             passes = theta[fold].repeat(PASSES, 1)
             masks = [stream(settings.seed, p, DROPOUT, 0) for p in range(PASSES)]
             x, r, start = job.data.x[rows], job.data.r[rows], job.data.start[rows]
-            said = predict(trainer.arch, passes, x, r, start, rate, masks)
+            predicted = predict(trainer.arch, passes, x, r, start, rate, masks)
             known = np.isfinite(job.data.y[rows])
             y = job.data.y[rows][known]
-            mixture = distribution(said.part(list(range(PASSES)), known), trainer.arch.levels)
+            mixture = distribution(predicted.part(list(range(PASSES)), known), trainer.arch.levels)
             total += (mixture.crps(y) if isinstance(mixture, QuantileSet) else -mixture.logpdf(y)).sum()
         tried.append({"dropout": rate, "score": float(total / job.data.own.sum())})
     return tried

@@ -26,7 +26,7 @@ intrinsic: Any = extending.intrinsic  # Numba annotates it for its own use
 
 
 def _register_tile() -> tuple[int, int]:
-    """(floats in a vector, rows of a tile) such that four vectors of sums a row stay in registers."""
+    """(floats in a vector, rows of a tile) such that four vectors of sums per row stay in registers."""
     features = str(config.CPU_FEATURES) if config.CPU_FEATURES else llvm.get_host_cpu_features().flatten()
     if "+avx512f" in features:
         return 16, 4

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def engine_of(model: PowerModel, level: float = 0.9, vehicles: int = 1, precision: Precision = "float32") -> Engine:
     """The tick engine of a fitted model, its calibration included."""
     return Engine(
-        speaking_params(model), **network_settings(model), level=level, vehicles=vehicles, precision=precision
+        member_params(model), **network_settings(model), level=level, vehicles=vehicles, precision=precision
     )
 
 
@@ -36,8 +36,8 @@ def network_settings(model: PowerModel) -> dict[str, Any]:
     }
 
 
-def speaking_params(model: PowerModel) -> dict[str, np.ndarray]:
-    """Weights of the members that speak. With dropout each pass keeps the masks that ``predict`` gives its first trip."""
+def member_params(model: PowerModel) -> dict[str, np.ndarray]:
+    """Weights of the members that predict. With dropout each pass keeps the masks that ``predict`` gives its first trip."""
     params: dict[str, np.ndarray] = model.params_
     rate = model.settings_.dropout_rate
     if not rate:
