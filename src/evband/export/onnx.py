@@ -24,7 +24,7 @@ from evband.files import whole_file
 from evband.network.heads import HEADS
 from evband.network.heads.quantile import LEVELS
 from evband.network.inference import standard_of
-from evband.network.tick.from_model import network_settings, member_params
+from evband.network.tick.from_model import member_params, network_settings
 from evband.network.tick.packing import Params, Sizes
 
 if TYPE_CHECKING:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numba
 import numpy as np
@@ -11,8 +12,7 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 
 
-@numba.njit(cache=True, nogil=True)
-def run(
+def _run(
     elevation_m: Array, moved_m: Array, start: NDArray[np.bool_], length_m: float, prior_m2: float, out: Array
 ) -> None:
     """The grade after every row, anew at each `start`."""
@@ -42,3 +42,6 @@ def run(
                 see += w * share * ds * de
                 w = total
         out[t] = see / (sss + prior_m2 * w) if w != 0.0 else 0.0
+
+
+run: Any = numba.njit(cache=True, nogil=True)(_run)

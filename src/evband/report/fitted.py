@@ -21,7 +21,9 @@ def fit_summary(model: PowerModel) -> list[str]:
         f"trained on {summary['trips']} trips, {summary['rows']} rows, {summary['hours']:.1f} h, for {summary['epochs_run']} epochs{best}",
     ]
     if summary["tuning"]:
-        chosen = ", ".join(f"{name} {getattr(s, name)}" for name in summary["tuning"][0] if name not in ("score", "trips"))
+        chosen = ", ".join(
+            f"{name} {getattr(s, name)}" for name in summary["tuning"][0] if name not in ("score", "trips")
+        )
         lines.append(f"tuned over {len(summary['tuning'])} candidates: {chosen}")
     nu, floored = degrees_of_freedom(model), on_the_floor(model)
     if nu is not None:

@@ -15,9 +15,7 @@ if TYPE_CHECKING:
 
 def engine_of(model: PowerModel, level: float = 0.9, vehicles: int = 1, precision: Precision = "float32") -> Engine:
     """The tick engine of a fitted model, its calibration included."""
-    return Engine(
-        member_params(model), **network_settings(model), level=level, vehicles=vehicles, precision=precision
-    )
+    return Engine(member_params(model), **network_settings(model), level=level, vehicles=vehicles, precision=precision)
 
 
 def network_settings(model: PowerModel) -> dict[str, Any]:
