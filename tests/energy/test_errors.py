@@ -13,7 +13,7 @@ from scipy.special import stdtrit
 from evband.energy import Drive, ErrorModel, SoFar, TripMean, fit_errors, stretch_energy
 from evband.energy.errors import phi
 from evband.energy.fitting import windows
-from evband.energy.mean import fit_mean
+from evband.energy.mean import TripErrors, fit_mean
 from evband.errors import ArtifactError, TripsError
 
 
@@ -218,13 +218,15 @@ def test_the_linear_path_is_weighed_in_where_it_is_better_over_trips():
     for i in range(30):
         own, shared = rng.normal(size=2)
         drives.append(mixed(0.2 * shared + own, 0.2 * shared - own, np.full(600, 50.0), str(i)))
-    found = fit_mean(drives)
+    found, of_others = fit_mean(drives)
     assert found.weight == 0.5  # what is their own cancels
+    assert len(of_others) == len(drives)
     seen = found.of(drives[0])
     assert np.allclose(seen.mean, seen.members.mean(0))
     assert seen.members.mean(axis=1).std() == pytest.approx(0.5 * drives[0].members.mean(axis=1).std())
     assert TripMean.from_dict(json.loads(json.dumps(found.to_dict()))) == found
-    assert fit_mean(drives[:5]) == TripMean()  # too few to say
+    assert fit_mean(drives[:5])[0] == TripMean(0.5)  # too few to say
+    assert fit_mean([replace(d, linear=None) for d in drives[:5]])[0] == TripMean()
 
 
 def test_an_error_that_grows_with_speed_is_corrected_between_trips_and_rows_agree_with_drives():
@@ -233,9 +235,11 @@ def test_an_error_that_grows_with_speed_is_corrected_between_trips_and_rows_agre
     for i in range(40):
         speed = np.clip(rng.uniform(20, 110) + 5 * rng.normal(size=900), 0, None)
         drives.append(mixed(0.02 * speed + 0.2 * rng.normal(), 0.02 * speed + 0.2 * rng.normal(), speed, str(i)))
-    found = fit_mean(drives)
+    found, of_others = fit_mean(drives)
     left = [np.mean(found.of(d).mean - d.mean - 0.02 * (d.speed_kmh - 65)) for d in drives]
     assert np.std(left) < 0.15  # instead of 0.5 kW without
+    plain = TripErrors.of(drives).without(3).mean()
+    assert of_others[3] == plain  # a drive is judged by a mean that never saw it
     d = drives[3]
     some = slice(100, 150)
     rows = found.rows(d.mean[some], d.linear[some], d.speed_kmh[some], None)

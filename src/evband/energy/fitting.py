@@ -1,9 +1,9 @@
 """Fitting the error model: from trips that their predictors never saw, for the next trip.
 
-Three steps, each from trips as wholes. First the mean over trips (`evband.energy.mean`). Then the shape within a trip: the
-variance of mean errors over windows of 10 s to 21 min is fitted with non-negative parts; h times the variance at horizon h is the
-Newey-West (Bartlett) long-run variance with h lags, so short horizons tell R, middle ones s and L. A trip counts at most
-`ODD` times the middle one there. Last the level: whole trips' mean errors are a Student-t with the model's variance, and the trip
+Three steps, each from trips as wholes. First the mean over trips (`evband.energy.mean`); each trip is then judged by the mean of
+the others. Then the shape within a trip: the variance of mean errors over windows of 10 s to 21 min is fitted with non-negative
+parts; h times the variance at horizon h is the Newey-West (Bartlett) long-run variance with h lags, so short horizons tell R,
+middle ones s and L. A trip counts at most `ODD` times the middle one there. Last the level: whole trips' mean errors are a Student-t with the model's variance, and the trip
 effect, the within part's factor, the share c, the weight k and the bias are where that likelihood, times a wide prior, is highest.
 """
 
@@ -54,8 +54,8 @@ def fit_errors(drives: list[Drive], mean: TripMean | None = None) -> ErrorModel:
             f"Energy bands need at least {LEAST_TRIPS} trips with measured power that the model did not train on, and there are "
             f"{len(drives)}; give more trips."
         )
-    mean = fit_mean(drives) if mean is None else mean
-    drives = [mean.of(d) for d in drives]
+    mean, of_others = (mean, [mean] * len(drives)) if mean is not None else fit_mean(drives)
+    drives = [own.of(d) for own, d in zip(of_others, drives, strict=True)]
     seconds = np.array([len(d) / d.hz for d in drives])
     whole = [windows(d, len(d)) for d in drives]
     trips = _Windows(*(np.array([float(getattr(w, n)[0]) for w in whole]) for n in ("error", "noise", "spread")))

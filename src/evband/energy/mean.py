@@ -7,14 +7,16 @@ be best on trips. Where energy is asked, mean power is therefore
 
 with one weight w (the linear path is least squares on the road-load features) and a correction that is linear in speed, speed
 squared, standstill and climb. Both are learned from the mean errors of calibration trips, one number per trip: w by their mean
-absolute error, beta by ridge regression whose strength is chosen by leaving trips out, and 0 unless it pays there. Row bands
-do not use any of it.
+absolute error, beta by ridge regression whose strength is chosen by leaving trips out, and 0 unless it lowers the mean absolute
+error there by more than that gain's own standard error. With too few trips to tell, both halves count alike: the mean of two
+forecasts is seldom worse than either. Row bands do not use any of it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +30,7 @@ Array = NDArray[np.float64]
 WEIGHTS = (0.0, 0.25, 0.5, 0.75, 1.0)
 RIDGES = (3.0, 1.0, 0.3, 0.1)  # over the number of trips, of standardised trip means
 LEAST_TRIPS = 9  # fewer say nothing about a slope
-PAYS = 0.98  # of the mean absolute error left out, that a correction must get under
+UNTOLD = 0.5  # w where so few trips cannot tell
 FARTHEST = 3.0  # a row is corrected by at most so many times what any calibration trip was
 COLUMNS = 4
 
@@ -94,38 +96,63 @@ def row_columns(speed_kmh: Array, climb_ms: Array | None) -> Array:
     return np.stack([v, v * v, (speed_kmh < STANDING_KMH).astype(float), climb], axis=1)
 
 
-def fit_mean(drives: list[Drive]) -> TripMean:
-    """From drives predicted by members (and a linear path) that never saw them."""
+class TripErrors(NamedTuple):
+    """One number per trip and mean: measured minus predicted power, and where the trip was driven."""
+
+    network: Array  # [trips] kW
+    linear: Array | None  # [trips] kW, of the linear path
+    columns: Array  # [trips, 4] means of `row_columns`
+
+    @classmethod
+    def of(cls, drives: Sequence[Drive]) -> Self:
+        known = [np.isfinite(d.power_kw) for d in drives]
+        rows = list(zip(drives, known, strict=True))
+        path = None
+        if all(d.linear is not None for d in drives):
+            path = np.array([float((d.power_kw - d.linear)[k].mean()) for d, k in rows])  # type: ignore[operator]
+        network = np.array([float((d.power_kw - d.mean)[k].mean()) for d, k in rows])
+        return cls(network, path, np.array([row_columns(d.speed_kmh, d.climb_ms)[k].mean(axis=0) for d, k in rows]))
+
+    def without(self, trip: int) -> TripErrors:
+        return TripErrors(*(None if part is None else np.delete(part, trip, axis=0) for part in self))  # type: ignore[arg-type]
+
+    def mean(self) -> TripMean:
+        """The weight and the correction that these trips ask for."""
+        error, weight = self.network, 0.0
+        if self.linear is not None:
+            mixed = {w: (1 - w) * self.network + w * self.linear for w in WEIGHTS}
+            weight = min(WEIGHTS, key=lambda w: float(np.abs(mixed[w]).mean()))
+            error = mixed[weight]
+        centre, scale = self.columns.mean(axis=0), self.columns.std(axis=0)
+        scale = np.where(scale > 1e-9, scale, np.inf)
+        slopes = _ridge((self.columns - centre) / scale, error) / scale
+        most = FARTHEST * float(np.abs((self.columns - centre) @ slopes).max())
+        return TripMean(weight, tuple(slopes.tolist()), tuple(centre.tolist()), most)
+
+
+def fit_mean(drives: Sequence[Drive]) -> tuple[TripMean, list[TripMean]]:
+    """(the mean of these drives, for each of them that of the others): what is left of a drive by a mean that was fitted to it,
+    too, says too little about the next one. Predicted by members (and a linear path) that never saw them."""
+    errors = TripErrors.of(drives)
     if len(drives) < LEAST_TRIPS:
-        return TripMean()
-    known = [np.isfinite(d.power_kw) for d in drives]
-    network = np.array([float((d.power_kw - d.mean)[k].mean()) for d, k in zip(drives, known, strict=True)])
-    error, weight = network, 0.0
-    if all(d.linear is not None for d in drives):
-        linear = np.array([float((d.power_kw - d.linear)[k].mean()) for d, k in zip(drives, known, strict=True)])  # type: ignore[operator]
-        weight = min(WEIGHTS, key=lambda w: float(np.abs((1 - w) * network + w * linear).mean()))
-        error = (1 - weight) * network + weight * linear
-    columns = np.array(
-        [row_columns(d.speed_kmh, d.climb_ms)[k].mean(axis=0) for d, k in zip(drives, known, strict=True)]
-    )
-    centre, scale = columns.mean(axis=0), columns.std(axis=0)
-    scale = np.where(scale > 1e-9, scale, np.inf)
-    slopes = _ridge((columns - centre) / scale, error) / scale
-    most = FARTHEST * float(np.abs((columns - centre) @ slopes).max())
-    return TripMean(weight, tuple(slopes.tolist()), tuple(centre.tolist()), most)
+        mean = TripMean(0.0 if errors.linear is None else UNTOLD)
+        return mean, [mean] * len(drives)
+    return errors.mean(), [errors.without(trip).mean() for trip in range(len(drives))]
 
 
 def _ridge(x: Array, error: Array) -> Array:
-    """Slopes of the strength whose mean absolute error on trips left out is least, 0 unless it pays.
+    """Slopes of the strength whose mean absolute error on trips left out is least, 0 unless they pay.
 
     Leave-one-out errors come from one fit: e_i / (1 - H_ii), H the hat matrix with its intercept.
     """
     n = len(error)
-    best, found = PAYS * float(np.abs(error - error.mean()).mean()) * n / (n - 1), np.zeros(x.shape[1])
+    plain = np.abs(error - error.mean()) * n / (n - 1)
+    best, found = plain, np.zeros(x.shape[1])
     for ridge in RIDGES:
         solve = np.linalg.solve(x.T @ x + ridge * n * np.eye(x.shape[1]), x.T)
-        hat = x @ solve + 1.0 / n
-        left_out = float(np.abs((error - hat @ error) / (1.0 - np.diag(hat))).mean())
-        if left_out < best:
-            best, found = left_out, solve @ (error - error.mean())
-    return np.asarray(found)
+        slopes = solve @ (error - error.mean())
+        left_out = np.abs((error - error.mean() - x @ slopes) / (1.0 - 1.0 / n - np.sum(x * solve.T, axis=1)))
+        if left_out.mean() < best.mean():
+            best, found = left_out, slopes
+    gain = plain - best
+    return found if gain.mean() > gain.std() / np.sqrt(n) else np.zeros(x.shape[1])
