@@ -31,6 +31,7 @@ from evband.bands import Bands, StudentMixture
 from evband.bands.from_network import distribution
 from evband.calibration import fit_stretches
 from evband.features import FeatureMap
+from evband.features.physics import limits_of
 from evband.network.predict import predict
 from evband.network.streams import BOOTSTRAP, DROPOUT, stream
 from evband.settings import Settings, completed
@@ -89,7 +90,7 @@ def make_fold(name: str, number: int, arrays: Arrays, **chosen: Any) -> Fold:
     y = (arrays["y"][rows] - features.y_mean) / features.y_std
     speed = signals["speed_kmh"][rows]
     group = repeats([speed[trip == t] for t in range(len(trips))])
-    job = Job(Data(x, r, y, arrays["start"][rows], trip), assign_folds(np.bincount(trip), group))
+    job = Job(Data(x, r, y, arrays["start"][rows], trip), assign_folds(np.bincount(trip), group), limits_of(features))
     settings = Settings(hz=hz, features=",".join(arrays["channels"]), **chosen)
     return Fold(name, number, settings, job, features, arrays, signals)
 

@@ -17,6 +17,7 @@ from evband.bands.mixtures import LocationScale
 from evband.calibration import fit_stretches
 from evband.errors import TripsError
 from evband.features import FeatureMap
+from evband.features.physics import limits_of
 from evband.features.road_load import FEW_TRIPS
 from evband.network.predict import predict
 from evband.settings import Settings
@@ -84,7 +85,7 @@ def _fold(log: str, split: str | int, variant: str, members: int) -> Arrays:
     x, r, _ = features.arrays({c: s[rows] for c, s in signals.items()})
     y = (a["y"][rows].astype(float) - features.y_mean) / features.y_std
     group = repeats([signals["speed_kmh"][rows][trip == t] for t in range(len(trips))])
-    job = Job(Data(x, r, y, a["start"][rows], trip), assign_folds(np.bincount(trip), group))
+    job = Job(Data(x, r, y, a["start"][rows], trip), assign_folds(np.bincount(trip), group), limits_of(features))
     settings = Settings(hz=hz, features=",".join(channels), members=members)
     theta, _ = train(job, settings, device)
     fit = Fit(settings, features, theta.half().float().to(device))
@@ -101,13 +102,13 @@ def _predicted(fit: Fit, log: str, job: Job, trips: np.ndarray, test: np.ndarray
     for inner in range(job.folds):
         held = np.flatnonzero(job.fold == inner)
         never = [n for n, m in enumerate(plan) if not np.isin(held, m.train).any()]
-        weights = least_squares(job.data, np.flatnonzero(job.fold != inner))
+        weights = least_squares(job.data, np.flatnonzero(job.fold != inner), job.limits)
         path[np.isin(job.data.trip, held)] = fit.path(job.data.r[np.isin(job.data.trip, held)], weights)
         if never:
             out_of_bag.append(_bands(fit, a, np.isin(number, trips[held]), signals, never))
             parts["oob"].append(_rows(fit, out_of_bag[-1]))
             parts["plan_oob"] += _plan_rows(fit, log, trips[held], never, weights)
-    everything = least_squares(job.data, np.arange(len(trips)))
+    everything = least_squares(job.data, np.arange(len(trips)), job.limits)
     bands = _bands(fit, a, test[number], signals, slice(None))
     held_out = _rows(fit, bands)
     _, r, _ = fit.predict({c: s[test[number]] for c, s in signals.items()}, a["start"][test[number]], [0])

@@ -25,15 +25,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evband.errors import ArtifactError
+from evband.features.physics import LOADS, PUSH_MS2, steady_rows
 
 if TYPE_CHECKING:
     from evband.model import PowerModel
 
 AIR_DENSITY = 1.2  # kg/m3
-PUSH_MS2 = 0.5
 SLOWEST_MS = 20 / 3.6
 FLOOR_NEAR = 0.05  # nu this near to its floor sits on it
-LOADS = ("motor_torque_nm", "force_n", "road_load_n")
 
 Array = NDArray[np.float64]
 
@@ -113,24 +112,7 @@ def _motion_terms(model: PowerModel, weights: Array) -> list[Term]:
 def _power(model: PowerModel, weights: Array, speed_ms: Array, acceleration: float = 0.0) -> Array:
     """[members, speeds]: the path's power on the level, other channels at their training median."""
     features = model.feature_map_
-    signals = {
-        c: np.full(len(speed_ms), typical) for c, typical in zip(features.channels, features.typical, strict=True)
-    }
-    signals |= {"speed_kmh": 3.6 * speed_ms}
-    for channel, value in (
-        ("acceleration_ms2", acceleration),
-        ("elevation_m", 0.0),
-        ("grade_pct", 0.0),
-        ("wind_ms", 0.0),
-    ):
-        if channel in signals:
-            signals[channel] = np.full(len(speed_ms), value)
-    if "ambient_temp_c" in signals:
-        signals["ambient_temp_c"] = np.full(len(speed_ms), 20.0)  # neither heats nor cools
-    for channel in LOADS:
-        if channel in signals:
-            signals[channel] = np.zeros(len(speed_ms))
-    _, r = features._rows({c: signals[c] for c in features.channels})
+    r = steady_rows(features, 3.6 * speed_ms, acceleration_ms2=acceleration)
     return np.asarray(features.y_mean + features.y_std * weights @ r.T)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from evband.errors import SettingsError, TripsError
 from evband.features import FeatureMap, Rows
+from evband.features.physics import limits_of
 from evband.trips.thinning import thinned
 
 if TYPE_CHECKING:
@@ -74,4 +75,5 @@ def prepare(trips: Trips, settings: Settings, features: FeatureMap | None = None
         rows = Rows.join([rows, copies])
     data = Data(rows.x, rows.r, (rows.y - features.y_mean) / features.y_std, rows.start, trip_of, thin)
     speeds = [trip.table["speed_kmh"].to_numpy() for trip in trips]
-    return Prepared(trips, features, logged, Job(data, assign_folds(lengths, repeats(speeds))))
+    job = Job(data, assign_folds(lengths, repeats(speeds)), limits_of(features))
+    return Prepared(trips, features, logged, job)

@@ -12,7 +12,7 @@ from evband.energy.cabin import Cabin, fit_cabin
 from evband.energy.doubts import load_kw, stops_kw, wind_kw
 from evband.energy.drives import Drive
 from evband.energy.planned import Planned, fit_planned, router_says
-from evband.energy.sanity import contradictions, model_contradictions
+from evband.energy.sanity import model_contradictions, of_steady_drives, of_terms
 from evband.errors import ArtifactError, SettingsError
 from evband.model import PowerModel
 from evband.routes import read_route
@@ -174,8 +174,8 @@ def test_the_cabin_is_learned_and_survives_the_file():
 
 
 def test_a_sane_model_does_not_contradict_physics(model):
-    assert model_contradictions(model) == contradictions(model, {}) == []
-    assert contradictions(model, {"drag area": -0.69}) == ["its drag area is -0.69 m2, and cars have 0.1 to 15"]
+    assert model_contradictions(model) == of_steady_drives(model) == []
+    assert of_terms({"drag area": -0.69}) == ["its drag area is -0.69 m2, and cars have 0.1 to 15"]
 
 
 def test_a_log_that_contradicts_physics_is_found_and_range_shouts_or_refuses():

@@ -15,7 +15,7 @@ from evband.energy.drives import Drive, drives_of
 from evband.energy.fitting import fit_errors
 from evband.energy.mean import TripMean
 from evband.energy.planned import LEAST_TRIPS, Planned, fit_planned, router_says
-from evband.energy.sanity import contradictions
+from evband.energy.sanity import of_steady_drives, of_terms
 from evband.errors import TripsError
 from evband.trips import Trips
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 CLIMB = "v*grade"  # the road term that is climb in m/s
 PLANNABLE = {"speed_kmh", "acceleration_ms2", "elevation_m", "ambient_temp_c", "wind_ms", CABIN}
+BY_PATH = "so energy and range are those of its road-load path alone, which physics limits"
 MOST_PLANS = 60  # trips that say how plans differ from drives
 
 
@@ -70,22 +71,29 @@ def energy_part(
         errors = fit_errors(drives)
     except TripsError:
         return None
+    model.energy_ = errors.to_dict()
+    problems = of_steady_drives(model)
+    if problems and ours:
+        errors = fit_errors(drives, TripMean(1.0))
+        problems.append(BY_PATH)
+    problems = [*(f"its log alone says that {text}" for text in features.contradictions() if ours), *problems]
     cabin = fit_cabin(trips) if CABIN in features.channels else None
     planned = _planned(model, trips, rows, errors.mean)
     return errors.to_dict() | {
         "cabin": None if cabin is None else cabin.to_dict(),
         "planned": None if planned is None else planned.to_dict(),
+        "contradictions": problems,
     }
 
 
 def find_contradictions(model: PowerModel, terms: Mapping[str, float]) -> None:
-    """Check a calibrated model against physics; keep what was found, and the car's figures, in its energy part."""
+    """Add what the car's figures contradict to what `energy_part` found, and keep them, in a model's energy part."""
     if model.energy_ is None:
         return
     drag, idle = terms.get("drag area"), terms.get("auxiliary power")
     if drag is not None and idle is not None:
         model.energy_["car"] = {"drag_m2": drag, "idle_kw": idle}
-    model.energy_["contradictions"] = contradictions(model, terms)
+    model.energy_["contradictions"] = [*of_terms(terms), *model.energy_.get("contradictions", [])]
 
 
 def cabin_of(model: PowerModel) -> Cabin | None:

@@ -1,8 +1,9 @@
 """Never absurd: what a model must say of any car, whatever its log held.
 
 Mass, drag, rolling and auxiliaries read off the road-load path must have the signs and sizes that cars have, and the energy to
-drive a kilometre on the level must rise with speed above 60 km/h and with climb. A log with an engine running beside the motor, a
-wrong channel or altitude glitches can teach otherwise; then `fit` says so, and `range` repeats it.
+drive a kilometre on the level must rise with speed above 60 km/h and with climb. Physics limits the prior of the path
+(`evband.features.physics`), but a log with an engine running beside the motor, a wrong channel or altitude glitches can teach the
+network otherwise; then `fit` says so, energy is that of the path alone, and `range` repeats it.
 """
 
 from __future__ import annotations
@@ -15,34 +16,30 @@ import polars as pl
 
 from evband.channels import EDGES
 from evband.errors import EvbandError, SettingsError
+from evband.features.physics import CLIMB, MASS_KG, SLOWEST_KMH, STANDING_KW, STEP_KMH
 from evband.trips import Trip, Trips
 
 if TYPE_CHECKING:
     from evband.model import PowerModel
 
 LIMITS = {  # of the effective terms, which hold the drive train's losses, too: from a microcar to a loaded truck
-    "effective mass": (300.0, 60_000.0),
+    "effective mass": MASS_KG,
     "rolling resistance": (0.0, 6_000.0),
     "drag area": (0.1, 15.0),
 }
 UNITS = {"effective mass": "kg", "rolling resistance": "N", "drag area": "m2"}
-STANDING_KW = (-1.0, 20.0)  # what a standing car may draw
-SLOWEST_KMH, STEP_KMH = 60.0, 20.0
 SETTLED_S = 240.0
-CLIMB = 0.03
 LEAST_KWH_100KM, MOST_KWH_100KM = 4.0, 300.0
 FALL_M_PER_KM = 5.0  # a road that falls more than this may take hardly any energy
 
 
-def contradictions(model: PowerModel, terms: Mapping[str, float]) -> list[str]:
-    """Sentences that say where the model contradicts physics; empty for a sane one.
-
-    `terms` are the figures that its road-load path gives of the car (`evband.card.effective_terms`)."""
+def of_terms(terms: Mapping[str, float]) -> list[str]:
+    """Sentences that say where figures of the car (`evband.card.effective_terms`) are not those of any car."""
     found = []
     for name, (low, high) in LIMITS.items():
         if name in terms and not low <= terms[name] <= high:
             found.append(f"its {name} is {terms[name]:.3g} {UNITS[name]}, and cars have {low:g} to {high:g}")
-    return found + _of_steady_drives(model)
+    return found
 
 
 def reasons() -> str:
@@ -50,8 +47,8 @@ def reasons() -> str:
     return "does an engine help, is a channel wrong, or does the altitude jump? evband inspect shows the log"
 
 
-def _of_steady_drives(model: PowerModel) -> list[str]:
-    """Steady drives on the level and uphill, as energy sees them."""
+def of_steady_drives(model: PowerModel) -> list[str]:
+    """Sentences that say where steady drives on the level and uphill, as energy sees them, contradict physics."""
     from evband.energy.calibrating import predicted_drives
 
     features = model.feature_map_

@@ -15,6 +15,7 @@ from evband.errors import SettingsError
 
 Array = NDArray[np.float64]
 BLOCK_S = 10.0
+START_S = 120.0  # what a start takes (a cold cabin, a cold battery) says little about the rest
 LASTING = (0.0, 0.25, 0.5, 0.75, 1.0)
 
 
@@ -22,7 +23,8 @@ class SoFar:
     """Posterior of the trip effect b and the slow error u: a Kalman filter with two states, O(1) a block.
 
     Each block's mean error, without the bias and divided by sqrt(g), is b + u + w with Var w = R / seconds; between blocks u fades by
-    exp(-seconds/L) and regains s^2 (1 - fade^2). Before any measurement: b ~ (0, tau^2), u ~ (0, s^2).
+    exp(-seconds/L) and regains s^2 (1 - fade^2). Before any measurement: b ~ (0, tau^2), u ~ (0, s^2). The first `START_S` of a
+    drive are passed over.
     """
 
     def __init__(self, errors: ErrorModel) -> None:
@@ -33,12 +35,13 @@ class SoFar:
         """A new trip."""
         self.b = self.u = 0.0
         self.bb, self.bu, self.uu = self.errors.trip_effect, 0.0, self.errors.slow
-        self._error = self._size = 0.0
+        self._error = self._size = self._age = 0.0
         self._rows = 0
 
     def add(self, error_kw: float, size: float, seconds: float) -> None:
         """One grid row's measured minus predicted power, and its g; NaN passes time only."""
-        if not math.isfinite(error_kw):
+        self._age += seconds
+        if not math.isfinite(error_kw) or self._age <= START_S:
             self.wait(seconds)
             return
         self._error += error_kw
@@ -128,4 +131,4 @@ def how_lasting(errors: ErrorModel, drives: list[Drive]) -> float:
     return LASTING[int(np.argmax(gain))]
 
 
-_STATE = ("b", "u", "bb", "bu", "uu", "_error", "_size", "_rows")
+_STATE = ("b", "u", "bb", "bu", "uu", "_error", "_size", "_rows", "_age")

@@ -11,13 +11,13 @@ from scipy.special import stdtrit
 from evband.energy import ErrorModel, SoFar
 from evband.energy.drives import OUTSIDE
 from evband.energy.errors import phi
-from evband.energy.so_far import BLOCK_S
+from evband.energy.so_far import BLOCK_S, START_S
 
 Array = NDArray[np.float64]
 Cars = NDArray[np.int64]
 HOUR = 3600.0
 _KALMAN = ("b", "u", "bb", "bu", "uu")
-_SUMS = ("km", "seconds", "mean_kwh", "measured_kwh", "size", "block_error", "block_size", "block_rows")
+_SUMS = ("km", "seconds", "mean_kwh", "measured_kwh", "size", "block_error", "block_size", "block_rows", "age")
 
 
 class Tally:
@@ -58,8 +58,10 @@ class Tally:
         known = measuring & np.isfinite(power)
         some = cars[known]
         s["measured_kwh"][some] += power[known] * self.step / HOUR
-        self._measured(some, ((power - mean) / unit)[known], size[known])
-        self._wait(cars[measuring & ~known], self.step)
+        s["age"][cars[measuring]] += self.step
+        told = known & (s["age"][cars] > START_S)
+        self._measured(cars[told], ((power - mean) / unit)[told], size[told])
+        self._wait(cars[measuring & ~told], self.step)
         rest = ~known
         some = cars[rest]
         s["seconds"][some] += self.step

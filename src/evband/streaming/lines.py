@@ -167,7 +167,7 @@ class LineStream:
             self._past.add(power - mean, size, step)
             return
         if self._adapt:
-            self._past.wait(step)
+            self._past.add(math.nan, size, step)
         self.seconds += step
         self.mean_kwh += (mean + self._errors.bias) * step / 3600.0
         own = 1.0 - self._errors.mean.weight  # what all members share changes no spread

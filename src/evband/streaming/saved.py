@@ -206,7 +206,7 @@ def _check_past(past: Mapping[str, Any]) -> None:
     """The error so far: two means with a covariance, and a block being filled."""
     for name in ("b", "u", "bu", "_error"):
         _number(past[name], name)
-    for name in ("bb", "uu", "_size"):
+    for name in ("bb", "uu", "_size", "_age"):
         _number(past[name], name, 0.0)
     _whole(past["_rows"], "_rows", 1e9)
     if past["bu"] ** 2 > past["bb"] * past["uu"] * (1 + 1e-6) + 1e-12:

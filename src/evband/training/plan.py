@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from evband.errors import SettingsError, TripsError
+from evband.features.physics import Limits
 from evband.features.road_load import FEW_TRIPS
 from evband.network.anchors import Prior, make_prior
 from evband.network.architecture import Architecture
@@ -30,10 +31,11 @@ FEW_RIDGE = 1e-2  # over the number of trips squared, where they are few
 
 @dataclass(frozen=True)
 class Job:
-    """Arrays of the training trips, and the fold of each trip."""
+    """Arrays of the training trips, the fold of each trip, and the limits that physics sets the road-load path."""
 
     data: Data
     fold: NDArray[np.int64]  # [trips]
+    limits: Limits | None = None
     _solved: dict[int, NDArray[np.float64]] = field(default_factory=dict, repr=False, compare=False)
 
     @property
@@ -51,19 +53,21 @@ class Job:
     def road_weights(self, fold: int) -> NDArray[np.float64]:
         """Least squares on the trips without this fold's, solved once: anchors and energy both stand on it."""
         if fold not in self._solved:
-            self._solved[fold] = least_squares(self.data, self.without(fold))
+            self._solved[fold] = least_squares(self.data, self.without(fold), self.limits)
         return self._solved[fold]
 
     def save(self, path: Path) -> None:
         d = self.data
         thin = np.zeros(len(d.y), bool) if d.thin is None else d.thin
-        np.savez(path, x=d.x, r=d.r, y=d.y, start=d.start, trip=d.trip, fold=self.fold, thin=thin)
+        limits = self.limits or Limits(np.zeros((0, d.r.shape[1])), np.zeros(0))
+        np.savez(path, x=d.x, r=d.r, y=d.y, start=d.start, trip=d.trip, fold=self.fold, thin=thin, limit=limits.rows, least=limits.least)  # fmt: skip
 
     @classmethod
     def load(cls, path: Path) -> Job:
         with np.load(path, allow_pickle=False) as f:
             thin = f["thin"] if f["thin"].any() else None
-            return cls(Data(f["x"], f["r"], f["y"], f["start"], f["trip"], thin), f["fold"])
+            data = Data(f["x"], f["r"], f["y"], f["start"], f["trip"], thin)
+            return cls(data, f["fold"], Limits(f["limit"], f["least"]))
 
 
 def repeats(speeds: list[NDArray[np.float64]]) -> NDArray[np.int64]:
@@ -95,12 +99,13 @@ def assign_folds(rows: NDArray[np.int64], group: NDArray[np.int64], folds: int =
     return fold[which]
 
 
-def least_squares(data: Data, trips: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Ridge solution of power on the road-load features over the known rows of these trips."""
+def least_squares(data: Data, trips: NDArray[np.int64], limits: Limits | None = None) -> NDArray[np.float64]:
+    """Ridge solution of power on the road-load features over the known rows of these trips, within these limits."""
     rows = data.own & np.isin(data.trip, trips)
     r = data.r[rows].astype(np.float64)
     gram = r.T @ r / max(1, rows.sum()) + ridge_of(len(trips)) * np.eye(r.shape[1])
-    return np.asarray(np.linalg.solve(gram, r.T @ data.y[rows] / max(1, rows.sum())))
+    weights = np.asarray(np.linalg.solve(gram, r.T @ data.y[rows] / max(1, rows.sum())))
+    return weights if limits is None else limits.nearest(weights, gram)
 
 
 def ridge_of(trips: int) -> float:
