@@ -154,7 +154,7 @@ def test_the_drive_so_far_narrows_the_rest_at_the_same_coverage():
         covered.append([abs(b.energy_kwh - b.mean_kwh) <= b.interval(0.9)[1] - b.mean_kwh for b in bands])
         width.append([b.scale_kwh for b in bands])
     assert np.all(np.abs(np.mean(covered, axis=0) - 0.9) < 0.08)
-    assert np.mean([w[1] for w in width]) < 0.75 * np.mean([w[0] for w in width])
+    assert np.mean([w[1] for w in width]) < 0.8 * np.mean([w[0] for w in width])  # 330 s of 450 tell
 
 
 def test_only_as_much_is_learned_on_the_way_as_lasts():
@@ -175,7 +175,7 @@ def test_only_as_much_is_learned_on_the_way_as_lasts():
 
 def test_a_gap_lets_the_slow_error_fade_but_not_the_trip_effect():
     past = SoFar(ErrorModel(0.0, 0.3, 0.5, 60.0, 10.0, 0.0, 1.0, 1.0, 30))
-    for _ in range(30):
+    for _ in range(150):
         past.add(2.0, 1.0, 1.0)
     b, u, uu = past.b, past.u, past.uu
     past.add(float("nan"), 1.0, 3600.0)

@@ -244,7 +244,10 @@ def test_it_goes_on_from_its_state_as_if_it_had_never_stopped(model, tmp_path):
         ours, expected = json.loads(parts.line(line)), json.loads(whole.line(line))
         for name in NUMBERS:
             assert ours.pop(name) == pytest.approx(expected.pop(name), abs=1e-5)
+        why = ours.pop("because", None), expected.pop("because", None)
+        assert why == (None, None) or why[0] == pytest.approx(why[1], abs=1e-3)
         assert ours == expected
+    assert why[0] is not None
 
 
 def test_a_state_that_does_not_fit_is_refused(model, tmp_path):
@@ -307,6 +310,28 @@ def test_range_shrinks_as_the_car_drives_and_follows_a_reported_charge(model):
     assert last["p50"] < first["p50"]
     empty = json.loads(stream.line('{"utc": 320, "speed": 50, "soc": 5}'))
     assert empty["range_km"] == {"p05": 0.0, "p50": 0.0, "p95": 0.0}
+
+
+def test_every_minute_says_why_range_changed(model):
+    """A heater that nobody planned takes range away under its own name, and the reasons add up to the change."""
+    table = made_up_trip("x", 400, 9).table
+    usual, heated = (
+        [
+            json.loads(line)["because"]
+            for line in map(
+                LineStream(model, adapt=True, battery=Battery(model, 60, 10.0, ROUTE)).line,
+                lines_of(table.with_columns(power_kw=pl.col("power_kw") + kw)),
+            )
+        ]
+        for kw in (0.0, 4.0)
+    )
+    assert usual[30] is None
+    different = {json.dumps(reasons) for reasons in usual}
+    assert 6 <= len(different) <= 8  # once per minute
+    for reasons in heated[70::60]:
+        assert reasons["change_km"] == pytest.approx(sum(v for k, v in reasons.items() if k != "change_km"))
+    assert sum(r["auxiliaries_km"] for r in heated[70::60]) < sum(r["auxiliaries_km"] for r in usual[70::60]) - 0.5
+    assert heated[-1]["slope_km"] == pytest.approx(usual[-1]["slope_km"])
 
 
 def test_current_and_voltage_make_power(model):

@@ -25,7 +25,7 @@ from tools.docs.cold import cold_start, learning_curves
 from tools.docs.compared import MODELS, TASKS, ahead, cells, claim_measured, comparison, diversity, every_model, seeds
 from tools.docs.measured import measured, over_seeds
 from tools.docs.shifts import averaged, distilled, epistemic, noise, season, stretches, trip_effect, tuning
-from tools.docs.trips import arrivals, cabin, energy_over_trips, planned
+from tools.docs.trips import arrivals, cabin, energy_over_trips, over_stretches, planned, ranges, routers, so_far
 from tools.docs.written import PENDING, markdown, number
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -226,6 +226,10 @@ def tables() -> dict[str, Callable[[], str]]:
         "cold.start": lambda: of_trips(cold_start, read("cold_start")),
         "cold.cars": lambda: of_trips(learning_curves, read("cold_start_cars")),
         "trips.energy": lambda: of_trips(energy_over_trips, read("trips")),
+        "trips.stretches": lambda: of_trips(over_stretches, read("trips")),
+        "trips.range": lambda: of_trips(ranges, read("trips_range")),
+        "trips.so_far": lambda: of_trips(so_far, read("trips_range")),
+        "routers": lambda: of_trips(routers, read("routers")),
         "trips.cabin": lambda: of_trips(cabin, read("trips")),
         "trips.planned": lambda: of_trips(planned, read("trips")),
         "trips.arrivals": lambda: of_trips(arrivals, read("trips_arrivals")),

@@ -39,6 +39,52 @@ def energy_over_trips(frame: pl.DataFrame, what: str = "trip") -> Table:
     return head, rows
 
 
+def over_stretches(frame: pl.DataFrame) -> Table:
+    """The same of stretches of 10 km."""
+    head, rows = energy_over_trips(frame, "10 km")
+    average = head.index("over average consumption's")
+    return [cell for i, cell in enumerate(head) if i != average], [
+        [cell for i, cell in enumerate(row) if i != average] for row in rows
+    ]
+
+
+def ranges(frame: pl.DataFrame) -> Table:
+    """Range: coverage and width, and evband's width over others' at equal coverage."""
+    return energy_over_trips(frame, "range")
+
+
+def so_far(frame: pl.DataFrame) -> Table:
+    """Range after 5 km without and with the power measured until then, at equal coverage."""
+    head = ["models", "log", "trips", "coverage without", "with", "width without", "with", "with over without"]
+    rows = []
+    for features, models in (
+        ("base", "the cabin is not an input"),
+        ("auto", "the cabin is an input where it is logged"),
+    ):
+        for log, name in LOGS.items():
+            pair = [
+                _row(frame, features=features, split="folds", what="after 5 km", log=log, contender=c)
+                for c in ("without the drive so far", "evband")
+            ]
+            if pair[0] is not None and pair[1] is not None and pair[0]["trips"] >= 10:
+                cells = [number(r[key], 3) for key in ("cover90", "width_at_90") for r in pair if r is not None]
+                rows.append([models, name, str(pair[0]["trips"]), *cells, number(pair[0]["ratio"], 2)])
+    return head, rows
+
+
+def routers(frame: pl.DataFrame) -> Table:
+    """Energy along Valhalla's speeds against OSRM's on one geometry."""
+    energy = frame.filter(pl.col("check").str.starts_with("energy"))
+    terrains = {"hills": "short hills", "valley": "valley and mountain"}
+    rows = []
+    for speeds in energy["speeds"].unique(maintain_order=True):
+        for terrain, words in terrains.items():
+            own = energy.filter((pl.col("speeds") == speeds) & (pl.col("terrain") == terrain))
+            worst = own.sort(pl.col("off_pct").abs())["off_pct"][-1]
+            rows.append([speeds, words, f"{int(own['passed'].sum())} of {len(own)}", f"{abs(worst):.1f} %"])
+    return ["speeds", "terrain", "within 5 %", "largest difference"], rows
+
+
 def cabin(frame: pl.DataFrame) -> Table:
     """Median error of trip energy and width at equal coverage, without the cabin's draw and with it."""
     head = ["log", "median error without", "with", "width without", "with"]

@@ -233,7 +233,13 @@ def _notes(model: PowerModel, trip: Trip, drive: Drive, found: Range, rows: int,
             f"{first.outside.mean():.0%} of the route leaves what the model has seen ({', '.join(which)}): bands are widened there, "
             "and nobody has measured whether by enough"
         )
-    if found.way.reach(found.battery_kwh, found.past, (0.95,), found.battery_sd)[0] >= FARTHEST_KM:
+    middle, most = found.way.reach(found.battery_kwh, found.past, (0.5, 0.95), found.battery_sd)
+    if middle >= FARTHEST_KM:
+        raise SettingsError(
+            f"{found.battery_kwh:.0f} kWh would last for over {FARTHEST_KM:g} km of this route, farther than any car goes, so there is "
+            "no answer; check the capacity (kWh, usable), the route's speeds and descent, and the model (evband info)."
+        )
+    if most >= FARTHEST_KM:
         notes.append(f"the search stopped at {FARTHEST_KM:g} km")
     if driven and not np.isfinite(drive.power_kw[:rows]).any():
         notes.append("the drive so far has no measured power, so it narrows nothing")

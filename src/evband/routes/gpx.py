@@ -12,6 +12,7 @@ from evband.routes.way import MOST_POINTS, Way, from_points
 
 LONGEST_TEXT = 64
 DEEPEST = 50
+WORDS = {"lat": "latitude", "lon": "longitude", "ele": "elevation"}
 
 
 class _Reader:
@@ -48,7 +49,7 @@ class _Reader:
                 raise LogError(
                     f"{self.where}: it has more than {MOST_POINTS // 1_000_000} million points; thin it out."
                 )
-            self._point = {"lat": self._number(attributes.get("lat")), "lon": self._number(attributes.get("lon"))}
+            self._point = {key: self._number(attributes.get(key), WORDS[key]) for key in ("lat", "lon")}
         elif name in ("ele", "time") and self._point is not None:
             self._text = []
 
@@ -61,18 +62,23 @@ class _Reader:
         self._depth -= 1
         if name in ("ele", "time") and self._point is not None and self._text is not None:
             text = "".join(self._text).strip()
-            self._point[name] = self._number(text) if name == "ele" else _seconds(text)
+            self._point[name] = self._number(text, WORDS[name]) if name == "ele" else _seconds(text)
             self._text = None
         elif name in self.points and self._point is not None:
             p, nan = self._point, float("nan")
             self.points[name].append((p["lat"], p["lon"], p.get("ele", nan), p.get("time", nan)))
             self._point = None
 
-    def _number(self, text: str | None) -> float:
+    def _number(self, text: str | None, word: str) -> float:
+        line = self.parser.CurrentLineNumber
+        if text is None:
+            raise LogError(f"{self.where}: a point in line {line} has no {word}; add it or remove the point.")
         try:
-            return float(text if text is not None else "nan")
+            return float(text)
         except ValueError:
-            raise LogError(f"{self.where}: {text!r} in line {self.parser.CurrentLineNumber} is not a number.") from None
+            raise LogError(
+                f"{self.where}: the {word} {text[:30]!r} in line {line} is not a number; correct or remove it."
+            ) from None
 
 
 def read(data: bytes, path: str) -> Way:
@@ -81,7 +87,7 @@ def read(data: bytes, path: str) -> Way:
     try:
         reader.parser.Parse(data, True)
     except expat.ExpatError as error:
-        raise LogError(f"{path}: this is not XML ({error}); check that the file is whole.") from None
+        raise LogError(f"{path}: its XML is cut short or broken ({error}); export the route again.") from None
     if reader.root != "gpx":
         raise LogError(
             f"{path}: this is XML, but not GPX (it begins with {reader.root[:30]!r}); export the route as GPX."
@@ -94,6 +100,8 @@ def read(data: bytes, path: str) -> Way:
     lat, lon, height, time = np.array(reader.points[kind]).T
     note: tuple[str, ...] = ()
     timed = time if np.isfinite(time).all() and len(time) > 1 else None
+    if timed is None and np.isfinite(time).any():
+        note = ("some of its points have no time, so its times are not used",)
     if timed is not None and (np.diff(timed) <= 0).any():
         keep = np.append(True, timed[1:] > np.maximum.accumulate(timed)[:-1])
         if keep.mean() < 0.5:

@@ -72,7 +72,7 @@ class Way:
         if self.elevation is not None:
             at, height, spikes = tidy_elevation(*self.elevation)
             if spikes:
-                notes.append(f"{spikes} elevation spikes were taken out")
+                notes.append(f"elevation spikes were taken out at {spikes} points")
             if len(at):
                 along = (at, height)
                 table["elevation_m"] = np.interp(km, at, height)

@@ -16,6 +16,7 @@ from evband.energy import Ahead, Doubts, RowMean, SoFar, check_battery, known_ba
 from evband.energy.range import LEVELS, plan
 from evband.errors import SettingsError
 from evband.logs.formats.abrp import KEYS
+from evband.streaming.reasons import EVERY_S, Parts, Reasons, planned_parts
 from evband.streaming.saved import LATEST_S, check
 from evband.streaming.ticks import Stream
 from evband.trips.bins import Bins, Row
@@ -49,6 +50,7 @@ class Battery:
         full = plan(model, 100.0, self.capacity_kwh, self._route, 0.0)
         self.model, self.notes = model, full.notes
         self.way: Ahead = full.way
+        self.parts = planned_parts(model, self._route, full.way)
 
     def range_km(self, soc: float, driven_km: float, past: SoFar) -> dict[str, float]:
         """Quantiles of the distance still to go until the reserve."""
@@ -71,6 +73,7 @@ class LineStream:
         self._past = None if self._errors is None else SoFar(self._errors)
         self._path = None if self._errors is None else RowMean(model.feature_map_, self._errors.mean)
         self._battery = battery
+        self._parts = None if battery is None else Parts(model.feature_map_)
         self._quantiles = {} if self._errors is None else {k: float(stdtrit(self._errors.dof, p)) for k, p in LEVELS.items()}  # fmt: skip
         self._model = hashlib.sha256(model.theta_.tobytes()).hexdigest()[:16]
         self.lines = 0
@@ -85,6 +88,8 @@ class LineStream:
         self.soc: float | None = None
         self.range: dict[str, float] | None = None
         self._looked = -math.inf
+        self._reasons = Reasons()
+        self._before: dict[str, Any] | None = None  # the drive so far, as the reasons knew it last
         self.shown: dict[str, Any] = dict(NOTHING)
         self.band_s: float | None = None  # end of the bin that the shown band is of
         self._bins.reset()
@@ -152,6 +157,8 @@ class LineStream:
         shown = self._stream.learned(band, values).to_dict()
         self.band_s = row.time_s
         self.shown = shown | {"energy_kwh": self._energy(), "range_km": self._range(row.time_s)}
+        if self._battery is not None:
+            self.shown["because"] = self._reasons.because
 
     def _count(self, speed: float, mean: float, aleatoric: float, outside: bool, power: float | None) -> None:
         """Move the trip's sums on by one row: measured energy where power is known and trusted, else predicted."""
@@ -162,6 +169,10 @@ class LineStream:
         size = self._errors.size((aleatoric / self._stream.stretch) ** 2, outside)
         assert self._path is not None
         mean += float(self._path.added(np.array([mean]), np.array([speed]), self._stream.road[None])[0])
+        if self._parts is not None:
+            used, hours = power if self._adapt and power is not None else mean + self._errors.bias, step / 3600.0
+            parts = {group: float(kw[0]) * hours for group, kw in self._parts.kw(self._stream.road[None]).items()}
+            self._reasons.add((mean + self._errors.bias) * hours, used * hours, parts)
         if self._adapt and power is not None:
             self.measured_kwh += power * step / 3600.0
             self._past.add(power - mean, size, step)
@@ -196,7 +207,24 @@ class LineStream:
             if self._battery.model is not self._stream.model:  # it has learned
                 self._battery.look_ahead(self._stream.model)
             self.range, self._looked = self._battery.range_km(soc, self.km, self._past), time
+            self._explain(time, soc)
         return self.range
+
+    def _explain(self, time: float, soc: float) -> None:
+        """Every minute, why range changed."""
+        battery, mark = self._battery, self._reasons.mark
+        assert battery is not None
+        assert self._past is not None
+        assert self.range is not None
+        if mark is not None and time - mark["time"] < EVERY_S:
+            return
+        ahead_km = 0.0
+        if self._before is not None:
+            before = SoFar(self._past.errors)
+            before.restore(self._before)
+            ahead_km = self.range["p50"] - battery.range_km(soc, self.km, before)["p50"]
+        self._reasons.look(time, self.km, self.range["p50"], battery.way, battery.parts, ahead_km)
+        self._before = self._past.to_dict()
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, so that the next line is answered as if the stream had never stopped."""
@@ -207,6 +235,7 @@ class LineStream:
             "bins": self._bins.to_dict(),
             "stream": self._stream.to_dict(),
             "past": None if self._past is None else self._past.to_dict(),
+            "reasons": self._reasons.to_dict() | {"before": self._before},
         }
 
     def restore(self, saved: Mapping[str, Any]) -> None:
@@ -220,6 +249,8 @@ class LineStream:
             self.members_kwh = np.asarray(saved["members_kwh"], float).reshape(self.members_kwh.shape)
             if self._past is not None:
                 self._past.restore(saved["past"])
+            self._reasons.restore(saved["reasons"])
+            self._before = saved["reasons"]["before"]
             for name in (*_STATE, "_looked"):
                 setattr(self, name, saved[name])
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as problem:

@@ -30,7 +30,9 @@ _SHOWN = {
     "outside",
     "energy_kwh",
     "range_km",
+    "because",
 }
+_BECAUSE = {f"{name}_km" for name in ("change", "slope", "temperature", "speed", "auxiliaries", "ahead", "other")}
 
 
 class Damaged(ValueError):
@@ -48,6 +50,7 @@ def check(saved: Mapping[str, Any], fresh: Mapping[str, Any], width_s: float) ->
         _check_stream(_object(saved, "stream"), fresh["stream"])
         if fresh["past"] is not None:
             _check_past(_object(saved, "past"))
+        _check_reasons(_object(saved, "reasons"))
     except Damaged as problem:
         raise SettingsError(f"The saved state of the stream is damaged ({problem}); start without it.") from None
     except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError, RecursionError) as problem:
@@ -114,17 +117,38 @@ def _check_trip(saved: Mapping[str, Any], fresh: Mapping[str, Any]) -> None:
         raise Damaged("trip is not a text")
     _quantiles(saved["range"], "range")
     shown = _object(saved, "shown")
-    if not _SHOWN - {"energy_kwh", "range_km"} <= set(shown) <= _SHOWN:
+    if not _SHOWN - {"energy_kwh", "range_km", "because"} <= set(shown) <= _SHOWN:
         raise Damaged("shown is not a band")
     for name, value in shown.items():
         if name in ("warmup", "outside"):
             _flag(value, name)
+        elif name == "because":
+            _because(value)
         elif name.endswith("_kw"):
             if value is not None:
                 _number(value, name)
         else:
             _quantiles(value, name)
     _numbers(saved["members_kwh"], "members_kwh", len(fresh["members_kwh"]))
+
+
+def _because(value: Any) -> None:
+    if value is not None:
+        if not isinstance(value, Mapping) or set(value) != _BECAUSE:
+            raise Damaged("because does not hold the reasons")
+        for name, item in value.items():
+            _number(item, name)
+
+
+def _check_reasons(reasons: Mapping[str, Any]) -> None:
+    """Sums of the trip and the mark of a minute ago."""
+    for name, value in _object(reasons, "sums").items():
+        _number(value, name)
+    for name, value in (_object(reasons, "mark") if reasons["mark"] is not None else {}).items():
+        _number(value, name, -LATEST_S, LATEST_S)
+    _because(reasons["because"])
+    if reasons["before"] is not None:
+        _check_past(_object(reasons, "before"))
 
 
 def _pair(value: Any, name: str) -> tuple[float, float]:

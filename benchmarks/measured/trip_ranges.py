@@ -1,0 +1,125 @@
+"""Range on the held-out trips of trip_bands.py: how far a battery goes that holds what the rest of the trip used.
+
+    python -m benchmarks.measured.trip_ranges          # after trip_drives; no data and no training needed
+
+`range`: a trip is cut at five random places (they count together as one trip), the way goes on as driven, and the band of the
+distance is compared with where such a battery was empty. `after 5 km`: the same from there on, without and with the power measured
+until then. Contenders, splits and columns as in trip_bands.py, but widths are log(p95 / p05): a few bands whose upper end is far
+off (a trip that may take next to nothing) would swallow a mean of kilometres. `base`: no model knows the cabin; `after 5 km` only.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from benchmarks.common.results_file import RESULTS, show, write
+from benchmarks.measured.trip_bands import CUT_KM, FIRST_KM, POOLED, SETS, Band, Found, add, linear, measured, table
+from benchmarks.measured.trip_drives import LOGS, Drives, splits_of
+from evband.energy import Ahead, Drive, ErrorModel, SoFar, TripMean, fit_errors
+from evband.energy.ahead import long_enough
+
+CUTS = 5
+LEAST_KM = 2.0  # left to go
+BASE = [(log, "base") for log in LOGS if log != "i3_motion"]
+
+
+def reached(log: str, drive: Drive, errors: ErrorModel, at: int, so_far: bool) -> Band | None:
+    """The band of the distance from row `at` on, and where the battery was empty; None where nothing was drawn."""
+    rest = drive.rows(slice(at, len(drive)))
+    drawn = np.cumsum(np.where(np.isfinite(rest.power_kw), rest.power_kw, rest.mean)) / rest.hz / 3600.0
+    used = float(drawn[-1])
+    if np.isfinite(rest.power_kw).mean() < 0.5 or rest.distance_km[-1] < LEAST_KM or used <= 0:
+        return None
+    past = SoFar(errors)
+    if so_far:
+        past.drive(drive.rows(slice(0, at)))
+    way = long_enough(Ahead.of(rest, errors), Ahead.of(drive, errors), used, past)
+    return of_logs(log, drive, way.reach(used, past), float(rest.distance_km[np.argmax(drawn >= used)]))
+
+
+def of_logs(log: str, drive: Drive, ends: Sequence[float], km: float) -> Band:
+    """A band of log distance, its error measured on the side on which it fell."""
+    low, middle, high, truth = np.log(np.maximum([*ends, km], 0.01))
+    half, side = float(high - low) / 2.0, float(high - middle if truth > middle else middle - low)
+    return Band(log, drive.trip_id, half * float(truth - middle) / max(side, 1e-9), half, half, np.inf, 1.0)
+
+
+def cuts(drive: Drive) -> Iterator[int]:
+    for share in np.random.default_rng(len(drive)).uniform(0.2, 0.8, CUTS):
+        yield int(np.searchsorted(drive.distance_km, share * drive.distance_km[-1]))
+
+
+def bands(log: str, drives: list[Drive], errors: ErrorModel, first: bool, so_far: bool = False) -> list[Band]:
+    found = []
+    for raw in drives:
+        drive = errors.mean.of(raw)
+        if first and drive.distance_km[-1] < CUT_KM:
+            continue
+        for at in [int(np.searchsorted(drive.distance_km, FIRST_KM))] if first else cuts(drive):
+            found.append(reached(log, drive, errors, at, so_far))
+    return [band for band in found if band is not None]
+
+
+def average(log: str, train: list[Drive], test: list[Drive]) -> list[Band]:
+    """The battery over kWh/km of the training trips, with their spread."""
+    uses = [
+        measured(d, slice(None)) / d.distance_km[-1]
+        for d in train
+        if d.distance_km[-1] > 0.2 and np.isfinite(d.power_kw).mean() > 0.5
+    ]
+    use = np.array([u for u in uses if u > 0])
+    low, middle, high = 1.0 / np.quantile(use, [0.95, 0.5, 0.05])
+    found = []
+    for drive in test:
+        for at in cuts(drive):
+            rest = slice(at, len(drive))
+            km, kwh = float(drive.rows(rest).distance_km[-1]) if at < len(drive) else 0.0, measured(drive, rest)
+            if np.isfinite(drive.power_kw[rest]).mean() < 0.5 or km < LEAST_KM or kwh <= 0:
+                continue
+            found.append(of_logs(log, drive, [kwh * low, kwh * middle, kwh * high], km))
+    return found
+
+
+def fitted(log: str, split: str | int, variant: str, members: int, path: bool) -> tuple[ErrorModel, list[Drive]]:
+    drives = Drives(log, split, variant, members)
+    if path:
+        return fit_errors(linear(drives.of("oob")), TripMean()), linear(drives.of("test"))
+    return fit_errors(drives.of("oob")), drives.of("test")
+
+
+def run(log: str, variant: str, split: str | int, found: Found, only_so_far: bool) -> None:
+    """All bands of one held-out fold."""
+    name = "last third" if split == "time" else "folds"
+    errors, test = fitted(log, split, variant, 30, path=False)
+    add(found, name, "after 5 km", "evband", bands(log, test, errors, first=True, so_far=True))
+    add(found, name, "after 5 km", "without the drive so far", bands(log, test, errors, first=True))
+    if only_so_far:
+        return
+    add(found, name, "range", "evband", bands(log, test, errors, first=False))
+    for contender, members, path in (("evband 10", 10, False), ("least squares", 30, True)):
+        errors, test = fitted(log, split, variant, members, path)
+        add(found, name, "range", contender, bands(log, test, errors, first=False))
+    drives = Drives(log, split, variant)
+    add(found, name, "range", "average", average(log, drives.of("oob"), drives.of("test")))
+
+
+def main() -> None:
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
+    rows: list[dict[str, object]] = []
+    for features, members in {"auto": SETS["auto"], "base": BASE}.items():
+        found: Found = {}
+        for log, variant in members:
+            for split in splits_of(log):
+                run(log, variant, split, found, features == "base")
+            print(features, log, flush=True)
+        rows += table(found, features)
+    note = "30 members, default settings, seed 0, fitted on one H200; the form of the error model was settled by looking at the same trips"
+    write(RESULTS / "trips_range.csv", rows, note)
+    show("range", [r for r in rows if r["log"] == POOLED])
+
+
+if __name__ == "__main__":
+    main()
