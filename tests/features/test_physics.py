@@ -6,7 +6,7 @@ from scipy.optimize import minimize
 
 from drives import made_up_trips
 from evband.features import FeatureMap
-from evband.features.physics import Limits, limits_of, steady_rows
+from evband.features.physics import Limits, contradictions, limits_of, steady_rows
 from tiny_car import drives
 
 
@@ -18,18 +18,17 @@ def per_km(features, weights, kmh):
 def test_weights_that_obey_are_the_plain_ones():
     features = FeatureMap.fit(made_up_trips().on_grid(1.0))
     plain = np.linalg.solve(features.gram + 1e-5 * np.eye(len(features.gram)), features.moment)
-    assert features.contradictions() == []
+    assert contradictions(features) == []
     assert np.array_equal(features.least_squares(), plain)
 
 
 def test_an_engine_that_takes_over_does_not_make_speed_cheap():
     hybrid = drives(power=lambda v, a: 0.5 + 0.3 * v - 0.0003 * v**3 + 1.6 * a * v)
     features = FeatureMap.fit(hybrid)
-    assert "driving 80 km/h takes less energy per km than 60 km/h" in features.contradictions()
+    assert "driving 80 km/h takes less energy per km than 60 km/h" in contradictions(features)
     weights = features.least_squares()
     steps = np.diff(per_km(features, weights, [60.0, 80.0, 100.0]))
     assert steps.min() > -1e-6
-    assert limits_of(features).contradicted(weights * 1.0) == [] or (steps > -1e-6).all()
 
 
 def test_the_nearest_weights_are_those_of_a_general_solver():

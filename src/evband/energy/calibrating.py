@@ -17,6 +17,7 @@ from evband.energy.mean import TripMean
 from evband.energy.planned import LEAST_TRIPS, Planned, fit_planned, router_says
 from evband.energy.sanity import of_steady_drives, of_terms
 from evband.errors import TripsError
+from evband.features.physics import contradictions
 from evband.trips import Trips
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ def energy_part(
     if problems and ours:
         errors = fit_errors(drives, TripMean(1.0))
         problems.append(BY_PATH)
-    problems = [*(f"its log alone says that {text}" for text in features.contradictions() if ours), *problems]
+    problems = [*(f"its log alone says that {text}" for text in contradictions(features) if ours), *problems]
     cabin = fit_cabin(trips) if CABIN in features.channels else None
     planned = _planned(model, trips, rows, errors.mean)
     return errors.to_dict() | {

@@ -18,7 +18,7 @@ from evband.errors import SettingsError, TripsError
 from evband.features import road_load
 from evband.features.checking import OF_ROAD, checked
 from evband.features.names import require_channels, resolve_features
-from evband.features.physics import limits_of
+from evband.features.physics import held_to_physics
 from evband.features.rows import Rows, power_of, starts_of
 
 if TYPE_CHECKING:
@@ -237,18 +237,9 @@ class FeatureMap:
     def least_squares(self, ridge: float = 1e-5) -> np.ndarray:
         """Weights [K] that minimise mean (z - r w)^2 + ridge |w|^2 over training rows, z = (y - y_mean) / y_std.
 
-        r and z are centred on training rows, so there is no intercept: y = y_mean + y_std * (r w). Weights that contradict physics
-        give way to the nearest that do not (`evband.features.physics`).
+        r and z are centred on training rows, so there is no intercept: y = y_mean + y_std * (r w). Held to physics.
         """
-        gram, limits = self.gram + ridge * np.eye(len(self.gram)), limits_of(self)
-        weights = np.linalg.solve(gram, self.moment)
-        return weights if limits is None else limits.nearest(weights, gram)
-
-    def contradictions(self) -> list[str]:
-        """What plain least squares on the training rows says against physics."""
-        limits = limits_of(self)
-        plain = np.linalg.solve(self.gram + 1e-5 * np.eye(len(self.gram)), self.moment)
-        return [] if limits is None else limits.contradicted(plain)
+        return held_to_physics(self, self.gram + ridge * np.eye(len(self.gram)))
 
     def physical(self, weights: np.ndarray) -> dict[str, float]:
         """Coefficients in kW per unit of each road term, and `constant` in kW, of standardised weights [K]."""

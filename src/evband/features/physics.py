@@ -102,6 +102,19 @@ def limits_of(features: FeatureMap) -> Limits | None:
     return Limits(np.array(rows), np.array(least), tuple(broken))
 
 
+def held_to_physics(features: FeatureMap, gram: Array) -> Array:
+    """Least squares on the training rows with this Gram matrix, within the limits of the path."""
+    limits, weights = limits_of(features), np.linalg.solve(gram, features.moment)
+    return weights if limits is None else limits.nearest(weights, gram)
+
+
+def contradictions(features: FeatureMap) -> list[str]:
+    """What plain least squares on the training rows says against physics."""
+    limits = limits_of(features)
+    plain = np.linalg.solve(features.gram + 1e-5 * np.eye(len(features.gram)), features.moment)
+    return [] if limits is None else limits.contradicted(plain)
+
+
 def steady_rows(features: FeatureMap, speed_kmh: Array, **others: float) -> Array:
     """[speeds, K] road-load features of a steady pull on the level in mild, still air, long under way; `others` differ.
 
