@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test test-live test-docs lint bench docs site fuzz wheel lock sbom audit clean
+.PHONY: demo test test-live test-docs test-site lint bench docs site fuzz wheel lock sbom audit clean
 
 $(VENV)/.made: constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -38,11 +38,13 @@ test-live: $(VENV)/.test
 # Every shell and Python block of the tutorial and the guides, each page in a folder of its own.
 test-docs: $(VENV)/.test
 	$(BIN)/python -m tools.docs.blocks
+	$(BIN)/python -m tools.docs.notebooks --check
 
 lint: $(VENV)/.lint
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/codespell
 
 bench: $(VENV)/.test
 	$(BIN)/python -m benchmarks.speed.bench
@@ -57,6 +59,11 @@ $(VENV)/.docs: $(VENV)/.test
 # The documentation in site/, built offline; a broken internal link fails.
 site: $(VENV)/.docs
 	$(BIN)/python -m mkdocs build --quiet
+
+# The built site in Chromium: accessibility (axe-core), no sideways scrolling, nothing asked of others.
+test-site: site
+	$(BIN)/python -m tools.live_parts
+	$(BIN)/python -m tools.docs.axe
 
 # Attack every kind of input; the counts add up in benchmarks/results/fuzz.csv.
 MINUTES ?= 5

@@ -1,5 +1,8 @@
 """What a notebook shows and what scikit-learn's tools find: pictures, tables, scores, and errors before fitting."""
 
+import sys
+from types import SimpleNamespace
+
 import matplotlib as mpl
 import numpy as np
 import pytest
@@ -54,6 +57,7 @@ def test_range_is_drawn_and_tabulated():
     axes = plan.plot()
     assert axes.lines[0].get_ydata()[0] == 80
     assert "arrives at all" in plan._repr_html_()
+    assert repr(plan).startswith("Range(20 km from 80 %: reaches ")
 
 
 def test_model_shows_its_settings_and_whether_it_is_fitted(fitted):
@@ -85,3 +89,31 @@ def test_score_is_minus_crps_and_cross_validates(fitted):
     scores = cross_val_score(PowerModel(**QUICK), Trips(trips), cv=3)
     assert scores.shape == (3,)
     assert (scores < 0).all()
+
+
+def test_settings_are_searched_over_whole_trips():
+    from sklearn.model_selection import GridSearchCV
+
+    trips = drives(4, seconds=120)
+    search = GridSearchCV(PowerModel(**QUICK), {"hidden": [8, 16]}, cv=2).fit(trips)
+    assert search.best_params_["hidden"] in (8, 16)
+    assert search.best_score_ == max(search.cv_results_["mean_test_score"])
+    assert search.best_estimator_.summary_["trips"] == 4
+
+
+def test_a_fit_in_a_notebook_shows_a_bar_under_its_cell(monkeypatch):
+    shown = []
+    shell = type("ZMQInteractiveShell", (), {})()
+    handle = SimpleNamespace(update=shown.append)
+    page = SimpleNamespace(HTML=str, display=lambda what, display_id: handle)
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell, display=page))
+    monkeypatch.setitem(sys.modules, "IPython.display", page)
+    PowerModel(**{**QUICK, "epochs": 2}).fit(drives(2, seconds=120))
+    assert '<progress value="2" max="2"></progress> epoch 2 of 2' in shown[-1]
+
+
+def test_without_a_notebook_there_is_no_bar(monkeypatch):
+    from evband.estimator import notebook_progress
+
+    monkeypatch.delitem(sys.modules, "IPython", raising=False)
+    assert notebook_progress() is None

@@ -8,6 +8,7 @@ import sys
 import zipfile
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import evband
@@ -57,3 +58,52 @@ def test_the_lock_file_pins_as_the_constraints_do_and_names_no_host():
         assert plain.get(re.sub(r"[-_.]+", "-", name).lower(), version) == version
     for block in re.split(r"\n(?=[A-Za-z0-9])", text)[1:]:
         assert "--hash=sha256:" in block, block[:60]
+
+
+@pytest.fixture(scope="module")
+def bare(tmp_path_factory):
+    """An environment without a single package, whose dependencies alone come from this one."""
+    folder = tmp_path_factory.mktemp("bare")
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder / "env"], check=True)
+    home = (
+        folder
+        / "env"
+        / ("Lib/site-packages" if os.name == "nt" else f"lib/python3.{sys.version_info[1]}/site-packages")
+    )
+    (home / "dependencies.pth").write_text(
+        f"{Path(np.__file__).parents[1]}\n"
+    )  # plain paths: editable installs stay out
+    return folder / "env" / ("Scripts" if os.name == "nt" else "bin")
+
+
+@pytest.mark.parametrize("kind", ["wheel", "sdist"])
+def test_what_is_built_installs_into_a_bare_environment_and_runs(kind, bare, tmp_path):
+    """Without asking anybody: pip takes the file itself, and nothing else. benchmarks.speed.newcomer installs with all it asks for."""
+    pytest.importorskip("hatchling")
+    code = f"from hatchling.build import build_{kind}; print(build_{kind}({str(tmp_path)!r}))"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    file = tmp_path / done.stdout.split()[-1]
+    clean = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    python = bare / ("python.exe" if os.name == "nt" else "python")
+    pip = [
+        sys.executable,
+        "-m",
+        "pip",
+        "--python",
+        python,
+        "install",
+        "--quiet",
+        "--force-reinstall",
+        "--disable-pip-version-check",
+    ]
+    subprocess.run(
+        [*pip, "--no-deps", "--no-index", "--no-build-isolation", file], check=True, capture_output=True, env=clean
+    )
+    place = subprocess.run(
+        [python, "-c", "import evband; print(evband.__file__)"], capture_output=True, text=True, cwd=tmp_path, env=clean
+    )
+    assert Path(place.stdout.strip()).is_relative_to(bare.parent)
+    run = [bare / "evband", "start", "Renault Zoe 52 kWh", "-o", "zoe.evband"]
+    started = subprocess.run(run, cwd=tmp_path, capture_output=True, text=True, env=clean)
+    assert started.returncode == 0, started.stderr
+    assert (tmp_path / "zoe.evband").stat().st_size > 1e5

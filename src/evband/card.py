@@ -128,7 +128,7 @@ def card(model: PowerModel) -> dict[str, Any]:
             "inputs": list(features.channels),
             "grid_hz": float(s.hz),
             "road_load_terms": model.architecture_.road,
-            "trained_on": {k: summary.get(k) for k in ("trips", "rows", "hours")},
+            "trained_on": {k: summary.get(k) for k in ("trips", "rows", "hours", "simulated")},
             "ranges": dict(
                 zip(features.channels, zip(features.low.tolist(), features.high.tolist(), strict=True), strict=True)
             ),

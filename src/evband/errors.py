@@ -28,7 +28,15 @@ def one_line(text: object) -> str:
 
 
 class EvbandError(Exception):
-    """Base of every error a user can cause; the command line prints it and exits with status 2."""
+    """Base of every error a user can cause; the command line prints it and exits with status 2.
+
+    >>> import evband
+    >>> try:
+    ...     evband.read_trips("nowhere.csv")
+    ... except evband.EvbandError as problem:
+    ...     print(problem)
+    nowhere.csv: there is no such file; check the path.
+    """
 
     def __init__(self, message: object = "") -> None:
         super().__init__(one_line(message))
@@ -36,6 +44,10 @@ class EvbandError(Exception):
 
 class LogError(EvbandError):
     """A log file that cannot be read as one."""
+
+
+class FormatError(LogError):
+    """A file that no reader knows."""
 
 
 class UnforeseenError(LogError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from typing import TYPE_CHECKING, Any, Self
 
 from evband.errors import NotFittedError
@@ -75,3 +76,21 @@ class Estimator:
         from sklearn.base import BaseEstimator
 
         return BaseEstimator.__sklearn_tags__(self)
+
+
+def notebook_progress() -> Any:
+    """What shows the progress of a fit as a bar under a notebook's cell; None where there is no notebook."""
+    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    if type(shell).__name__ != "ZMQInteractiveShell":
+        return None
+    from IPython.display import HTML, display
+
+    handle: Any = display(HTML(""), display_id=True)
+
+    def show(now: Any) -> None:
+        bar = f'<progress value="{now.epoch}" max="{now.epochs}"></progress>'
+        handle.update(
+            HTML(f"{bar} epoch {now.epoch} of {now.epochs}, loss {now.loss:.3f}, {now.seconds_left:.0f} s left")
+        )
+
+    return show

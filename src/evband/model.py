@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from evband import settings as presets
 from evband.calibration.value import LEVEL, Calibration
 from evband.errors import SettingsError, TripsError, installed, require
-from evband.estimator import Estimator
+from evband.estimator import Estimator, notebook_progress
 from evband.network.streams import DROPOUT, stream
 from evband.settings import Arguments, Settings
 
@@ -37,6 +37,9 @@ class PowerModel(Estimator):
     - ``settings_``: the resolved settings; ``feature_map_``: inputs and scalers; ``theta_ [networks, parameters]``;
     - ``calibration_``: factors on the move and at a standstill, what they rest on, or why there are none;
     - ``summary_``: how the training went; ``fingerprints_``: traces of the trips it was trained or calibrated on.
+
+    >>> PowerModel(members=5, seed=1)
+    PowerModel(members=5, seed=1)
     """
 
     __signature__: ClassVar = presets.signature()
@@ -81,7 +84,7 @@ class PowerModel(Estimator):
         from evband.training import plan as jobs
         from evband.trips import Trips
 
-        settings = self._resolve()
+        settings, progress = self._resolve(), progress or notebook_progress()
         device = jobs.resolve_device(self.device)
         if isinstance(trips, Trips) and not isinstance(self.prior, PowerModel):
             trips.check_fine_enough()
@@ -110,8 +113,7 @@ class PowerModel(Estimator):
     ) -> Self:
         """Take trained weights (from here or from another machine), calibrate them, and be a fitted model."""
         self.settings_, self.theta_, self.feature_map_ = settings, theta, prepared.features
-        trips, rows = prepared.trips, len(prepared.rows)
-        self.summary_ = summary | {"trips": len(trips), "rows": rows, "hours": rows / settings.hz / 3600}
+        trips, self.summary_ = prepared.trips, summary | prepared.account(settings)
         inherited: list[str] = self.prior.fingerprints_ if isinstance(self.prior, PowerModel) else []
         self.fingerprints_: list[str] = sorted({*trips.traces, *inherited})
         self.calibration_ = Calibration()
@@ -201,17 +203,13 @@ class PowerModel(Estimator):
 
     def _resolve(self) -> Settings:
         if self.method == "distilled":
-            raise SettingsError(
-                "a distilled model is not fitted; fit another method and collapse it (evband collapse)."
-            )
+            raise SettingsError("a distilled model is not fitted; fit another one and collapse it (evband collapse).")
         arguments = self.get_params(deep=False)
         presets.check_run(arguments)
         chosen = {name: value for name, value in arguments.items() if name not in presets.RUN}
         if isinstance(self.prior, PowerModel):
             del chosen["prior"]
         return presets.resolve(self.preset, **chosen)
-
-    # Predicting -----------------------------------------------------------------------------------------------------
 
     def predict(self, trips: Any) -> Bands:
         """The predictive distribution of every grid row of these trips."""
@@ -267,8 +265,6 @@ class PowerModel(Estimator):
         weights = self.architecture_.unpack(self.theta_[self._networks()])
         return {k: np.ascontiguousarray(v) for k, v in self.architecture_.distribution.as_members(weights).items()}
 
-    # Energy, range, stream --------------------------------------------------------------------------------------------
-
     @property
     def errors_(self) -> ErrorModel:
         """How errors add up along a drive, from trips that their predictors never saw."""
@@ -276,8 +272,7 @@ class PowerModel(Estimator):
 
         if self.energy_ is None:
             raise SettingsError(
-                "this model has no energy calibration; fit it on at least 3 trips with calibration, or calibrate it "
-                "on trips it never saw (evband calibrate)."
+                "this model has no energy calibration; fit it on 3 trips or more, or calibrate it on new ones (evband calibrate)."
             )
         return ErrorModel.from_dict(self.energy_)
 
@@ -338,13 +333,17 @@ class PowerModel(Estimator):
 
         if isinstance(trips, Trip | list):  # a list is what scikit-learn's folds make of Trips
             trips = Trips([trips] if isinstance(trips, Trip) else trips)
-        return (trips if isinstance(trips, Trips) else Trips.from_frame(trips)).on_grid(
-            settings.hz, bridge_s=settings.bridge_s
-        )
+        found: Trips = trips if isinstance(trips, Trips) else Trips.from_frame(trips)
+        return found.on_grid(settings.hz, bridge_s=settings.bridge_s)
 
 
 def load(path: str | Path) -> PowerModel:
-    """Read a .evband file; a damaged or hostile one is an error."""
+    """Read a .evband file; a damaged or hostile one is an error.
+
+    >>> from evband.live.run import DEMO
+    >>> load(DEMO / "demo.evband").settings_.members
+    6
+    """
     from evband.artifact import load as load_artifact
 
     return load_artifact(Path(path))

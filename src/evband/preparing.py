@@ -9,6 +9,8 @@ import numpy as np
 
 from evband.errors import SettingsError, TripsError
 from evband.features import FeatureMap, Rows
+from evband.features.checking import NO_POWER
+from evband.features.names import AUTO
 from evband.features.physics import limits_of
 from evband.trips.thinning import thinned
 
@@ -27,6 +29,22 @@ class Prepared:
     features: FeatureMap
     rows: Rows  # as logged: without the thinned copies that training adds
     job: Job
+
+    def account(self, settings: Settings) -> dict[str, Any]:
+        """What a model file keeps about its training trips; `unused` has what they tell and the model does not take, and why."""
+        trips, features, some = self.trips, self.features, {}
+        if settings.features == "auto":
+            some = {c: sum(trip.has(c) for trip in trips) for c in AUTO if c not in features.channels}
+        partly = [f"{c} (in {n} of {len(trips)} trips only)" for c, n in some.items() if n]
+        ranges = zip(features.channels, features.low.tolist(), features.high.tolist(), strict=True)
+        flat = [f"{c} (always {low:g})" for c, low, high in ranges if low == high]
+        return {
+            "trips": len(trips),
+            "rows": len(self.rows),
+            "hours": len(self.rows) / settings.hz / 3600,
+            "simulated": sum(trip.trip_id.startswith("sim_") for trip in trips),
+            "unused": [*partly, *flat],
+        }
 
 
 def prior_features(trips: Trips, settings: Settings, prior: PowerModel | None, chosen: bool) -> FeatureMap | None:
@@ -62,7 +80,7 @@ def prepare(trips: Trips, settings: Settings, features: FeatureMap | None = None
     )  # fmt: skip
     rows = logged = features.transform_all(trips)
     if not np.isfinite(rows.y).any():
-        raise TripsError("none of these trips has measured power; a model can only be fitted to logs with power_kw.")
+        raise TripsError(NO_POWER)
     lengths, trip_of, thin = rows.lengths, rows.trip, None
     if settings.bridge_s and settings.thinning:
         copies = features.transform_all(

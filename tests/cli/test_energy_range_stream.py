@@ -173,17 +173,6 @@ def test_stream(run, folder):
     assert json.loads(out)["energy_kwh"]["p50"] > answers[4]["energy_kwh"]["p50"]
 
 
-def test_a_route_that_is_none_names_the_columns_it_needs(run, folder):
-    (folder / "odd.csv").write_text("km,v\n0,50\n5,50\n")
-    status, _, err = run("range", "car.evband", "--soc", 60, "--capacity-kwh", 20, "--route", "odd.csv")
-    assert status == 2
-    assert err.startswith(
-        "evband: error: odd.csv: this is neither a route profile, a CSV file with the columns speed_kmh and distance_km or "
-        "time_s, nor a log that can be read ("
-    )
-    assert err.count("\n") == 1
-
-
 def test_a_model_that_is_not_calibrated_says_so_each_time(run, folder):
     small_model(members=2, calibrate=False).save(folder / "raw.evband")
     warning = (

@@ -8,13 +8,13 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from tools.docs.reference import pages
+from tools.docs import notebooks, reference
 
 
 def on_files(files: Any, config: Any) -> Any:
     """Add the made pages to those that are written by hand."""
     from mkdocs.structure.files import File
 
-    for path, text in pages().items():
+    for path, text in (reference.pages() | notebooks.pages()).items():
         files.append(File.generated(config, path, content=text))
     return files

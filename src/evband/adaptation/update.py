@@ -39,7 +39,14 @@ Array = NDArray[np.float64]
 
 
 def adapt(model: PowerModel, trips: Any, seed: int = 0) -> PowerModel:
-    """A copy of a started model that has learned from trips with measured power."""
+    """A copy of a started model that has learned from trips with measured power.
+
+    >>> import evband
+    >>> from evband.live.run import DEMO
+    >>> learned = adapt(evband.start("Renault Zoe 52 kWh"), evband.read_trips(DEMO / "drive.csv"))
+    >>> learned.adaptation_.trips
+    1
+    """
     if model.adaptation_ is None:
         raise SettingsError("only a model that began with evband start adapts; fit this one again with the new logs.")
     found, notes = new_trips(model, model.on_grid(trips))

@@ -38,6 +38,13 @@ class Bands:
 
     `speed_kmh` and `acceleration_ms2` (for regimes), `outside_channel` (which input left the training range, "" for none),
     `power_kw` (as measured, NaN where unknown) and `hz` are optional.
+
+    >>> import evband, polars as pl
+    >>> drive = pl.DataFrame({"time_s": [float(t) for t in range(60)], "speed_kmh": [50.0 + t % 7 for t in range(60)]})
+    >>> bands = evband.start("Renault Zoe 52 kWh").predict(drive)
+    >>> lower, upper = bands.interval(0.9)
+    >>> bool((lower < bands.mean).all() and (bands.mean < upper).all())
+    True
     """
 
     trip_id: NDArray

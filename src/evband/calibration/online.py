@@ -29,6 +29,9 @@ class OnlineCalibration:
     1.80 at 0.2, 1.77 at 0.4, where a single miss widens a band by 43 %. A faster offset scores better still (1.63 at 15 s), but
     it guesses the next second from the last ones and no longer a bias. Carrying what was learned into the next trip, instead of
     `reset`, changes 1 %. On the way from summer into winter: benchmarks/measured/season.py.
+
+    >>> OnlineCalibration(level=0.9, gamma=0.2).level
+    0.9
     """
 
     def __init__(

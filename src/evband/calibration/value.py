@@ -23,6 +23,9 @@ class Calibration:
     ``how``: ``left out``, fitted on training trips by members that never saw them; ``given``, on trips for that alone;
     ``taught`` to a distilled network, or ``averaged`` with the weights, both ``of`` an ensemble; ``earlier``, of a file
     that kept a sentence (in ``why``); ``none``, for the reason ``why``.
+
+    >>> Calibration(moving=1.2, standing=1.0, how="given", trips=12).none
+    False
     """
 
     moving: float = 1.0

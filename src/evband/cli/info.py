@@ -33,10 +33,11 @@ def _lines(facts: dict[str, Any]) -> list[tuple[str, str]]:
     on, nu, bag = facts["trained_on"], facts["nu"], facts["out_of_bag"]
     names = {"elevation_m": "grade, from elevation_m"}
     ranges = (f"{names.get(c, c)} {low:.4g} .. {high:.4g}" for c, (low, high) in facts["ranges"].items())
+    made_up = f", {on['simulated']} of them simulated: no measured car is behind those" if on["simulated"] else ""
     lines = [
         ("method", f"{facts['method']}, {facts['members']} members of {facts['network']}"),
         ("grid", f"{facts['grid_hz']:g} Hz"),
-        ("trained on", f"{on['trips']} trips, {on['rows']} rows, {on['hours']:.2f} h"),
+        ("trained on", f"{on['trips']} trips, {on['rows']} rows, {on['hours']:.2f} h{made_up}"),
         ("inputs and ranges", "\n".join(ranges).replace("\n", "\n" + " " * 22)),
         ("made with", ", ".join(f"{name} {version}" for name, version in facts["made_with"].items())),
     ]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from evband.cli.options import ShowUnits, Units
-from evband.cli.seen import warn_if_not_calibrated
+from evband.cli.seen import warn_if_not_calibrated, warn_of_a_share
 from evband.cli.show import console
 
 if TYPE_CHECKING:
@@ -112,6 +112,7 @@ def range(
     )  # fmt: skip
     full_kwh, doubts = known_battery(fitted, capacity_kwh, doubts)
     check_battery(soc, full_kwh, reserve_soc)
+    warn_of_a_share(soc)
     options: dict[str, Any] = {"so_far": driven, "ambient_c": ambient}
     found = what_ifs(fitted, soc, full_kwh, way, reserve_soc=reserve_soc, variants=what_if, doubts=doubts, **options)
     warn_if_not_calibrated(fitted)

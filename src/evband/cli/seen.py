@@ -1,4 +1,4 @@
-"""What commands warn of before they answer: trips the model was trained or calibrated on, a model that is not calibrated."""
+"""What commands warn of before they answer: trips the model was trained on, a model that is not calibrated, odd numbers."""
 
 from __future__ import annotations
 
@@ -32,5 +32,15 @@ def warn_of_training_trips(model: PowerModel, trips: Trips, so: str) -> None:
         named = f"{seen[0]}{', ...' if seen[1:] else ''}"
         print(
             f"evband: warning: {len(seen)} of {len(trips)} trips were in the training or calibration data ({named}), {so}",
+            file=sys.stderr,
+        )
+
+
+def warn_of_a_share(soc: float) -> None:
+    """A state of charge under one percent is more often a share: 0.6 for 60 %."""
+    if 0 < soc <= 1:
+        meant = f"{100 * soc:g}"
+        print(
+            f"evband: warning: --soc {soc:g} is {soc:g} percent; write --soc {meant} if you mean {meant}.",
             file=sys.stderr,
         )

@@ -27,9 +27,11 @@ def check_supplies(model: PowerModel, route: Route) -> None:
     if missing:
         known = [c for c in model.feature_map_.channels if c in route.channels]
         could = ",".join(known) if len(known) > 2 else "motion"
+        where = "The route" if route.name == "route" else f"The route {route.name}"
+        give = "give it with --ambient" if missing == ["ambient_temp_c"] else "add it to the route"
         raise ChannelError(
-            f"The route {route.name} does not supply {', '.join(missing)}, which this model needs; add it to the route, or plan with "
-            f"a model fitted with --features {could}."
+            f"{where} does not supply {', '.join(missing)}, which this model needs; {give}, or plan with a model fitted with "
+            f"--features {could}."
         )
 
 

@@ -39,7 +39,7 @@ WHAT_IFS: dict[str, tuple[str, Callable[[Route], Route]]] = {  # name -> (the in
 }
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Range:
     """What `evband range` tells; `way` reaches beyond the route where the battery does, the route repeated."""
 
@@ -51,6 +51,10 @@ class Range:
     past: SoFar
     notes: tuple[str, ...] = ()
     doubts: Doubts = SURE_OF_ALL
+
+    def __repr__(self) -> str:
+        reach = "{1:.0f} km, 5 to 95 %: {0:.0f} to {2:.0f}".format(*(self.distance_km(p) for p in LEVELS.values()))
+        return f"Range({self.route_km:.0f} km from {self.soc:g} %: reaches {reach}; arrives {self.arrival_probability:.0%})"
 
     def _repr_html_(self) -> str:
         from evband.energy.picture import range_html
@@ -261,6 +265,12 @@ def what_ifs(
     """The plan "as given" beside its variants; where the model lacks the channel, a sentence that says so.
 
     All start at the speed at which the drive so far ended.
+
+    >>> import evband
+    >>> way = pl.DataFrame({"distance_km": [0.0, 20.0], "speed_kmh": [80.0, 80.0], "elevation_m": [0.0, 0.0]})
+    >>> plans = what_ifs(evband.start("Renault Zoe 52 kWh"), 80, 52, way, ambient_c=10.0)
+    >>> list(plans)[:2]
+    ['as given', '10 % slower']
     """
     driven = None if so_far is None else driven_trip(model, so_far)
     way = read_route(route, speed_now(driven))

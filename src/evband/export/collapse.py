@@ -47,7 +47,14 @@ def distill(
     seed: int = 0,
     progress: Callable[[int, int, float], None] | None = None,  # (epoch, epochs, loss)
 ) -> PowerModel:
-    """One network that gives the ensemble's mean, aleatoric and epistemic part, taught on these trips (power is not needed)."""
+    """One network that gives the ensemble's mean, aleatoric and epistemic part, taught on these trips (power is not needed).
+
+    >>> import evband, polars as pl
+    >>> drive = pl.DataFrame({"time_s": [float(t) for t in range(90)], "speed_kmh": [50.0 + t % 7 for t in range(90)]})
+    >>> one = distill(evband.start("Renault Zoe 52 kWh"), evband.read_trips(drive), steps=3)
+    >>> one.settings_.members
+    1
+    """
     require("torch", "distillation")
     from evband.training.distillation import teach
 

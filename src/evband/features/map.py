@@ -16,7 +16,7 @@ import numpy as np
 from evband.channels import AGE, EDGES, STANDING_KMH
 from evband.errors import SettingsError, TripsError
 from evband.features import road_load
-from evband.features.checking import OF_ROAD, checked
+from evband.features.checking import OF_ROAD, check_power, checked
 from evband.features.names import require_channels, resolve_features
 from evband.features.physics import held_to_physics
 from evband.features.rows import Rows, power_of, starts_of
@@ -98,8 +98,7 @@ class FeatureMap:
         y = np.concatenate([power_of(trip) for trip in trips])
         signals = {c: np.concatenate([trip_signals[c] for trip_signals in raw]) for c in raw[0]}
         known = np.isfinite(y) & np.all([np.isfinite(s) for s in signals.values()], axis=0)
-        if known.sum() < 2 or float(np.ptp(y[known])) == 0.0:
-            raise TripsError(f"power_kw is known and varied in {int(known.sum())} usable rows only; give longer trips.")
+        check_power(signals, y, known)
         reach = FEW_REACH if len(trips) < road_load.FEW_TRIPS else REACH
         self.learn({c: s[known] for c, s in signals.items()}, y[known], hinges, reach)
         if not self.road_names:

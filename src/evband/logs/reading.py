@@ -16,11 +16,12 @@ import polars as pl
 from numpy.typing import NDArray
 
 from evband.channels import COORDINATES, EDGES, VALUES, require
-from evband.errors import EvbandError, LogError, SettingsError
+from evband.errors import EvbandError, FormatError, LogError, SettingsError
 from evband.files import read_toml
 from evband.logs import border, gridded, places, tidy
 from evband.logs.cleaning import clean
 from evband.logs.formats import excel
+from evband.logs.formats.text import UTF16
 from evband.logs.overlap import without_copies
 from evband.terrain import Tiles
 from evband.trips import Trip, Trips
@@ -190,7 +191,7 @@ def _polars(frame: Any) -> pl.DataFrame:
     except TypeError as error:
         kind = type(frame).__name__
         raise SettingsError(
-            f"A {kind} cannot be read; give a path, a glob, or a pandas, polars or pyarrow frame."
+            f"An object of type {kind} cannot be read; give a path, a glob, or a pandas, polars or pyarrow frame."
         ) from error
 
 
@@ -218,9 +219,23 @@ def read_file(path: Path, options: ReadOptions) -> list[Readings]:
             if module.detect(head):
                 readings: list[Readings] = module.read(path, data, options)
                 return readings
-    known = ", ".join(str(module.NAME) for module in formats(ReadOptions()))
-    kind = "a binary file of no known format" if b"\0" in head else "no known format"
-    raise LogError(f"{path}: this is {kind}; known are {known}; describe any other table in a --map file.")
+    raise FormatError(f"{path}: {_unknown(path, head)}")
+
+
+def _unknown(path: Path, head: bytes) -> str:
+    """What to do with a file that no reader knows."""
+    if head.startswith(b"\xd0\xcf\x11\xe0"):
+        return "this is a workbook of Excel 97 to 2003; save it as .xlsx or as CSV."
+    if (b"\0" in head and head[:2] not in UTF16) or head.startswith(b"%PDF"):
+        return "this is a binary file of no known format; export the drive as CSV."
+    coding = "utf-16" if head[:2] in UTF16 else "utf-8"
+    begins = head.decode(coding, "replace").lstrip("\ufeff").strip().split("\n")[0][:80].strip()
+    if not begins:
+        return "this file is empty; export the drive again."
+    return (
+        f'no reader knows this file, which begins "{begins}"; if it is a table, evband inspect {path} --write-map map.toml '
+        "writes a first guess of its columns, to correct and to give with --map."
+    )
 
 
 def formats(options: ReadOptions) -> list[ModuleType]:

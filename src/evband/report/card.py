@@ -36,7 +36,10 @@ def model_card(model: PowerModel) -> list[tuple[str, str]]:
         ("Each member", f"LSTM of {settings.layers} × {settings.hidden}, giving {HEADS[head].label} at every step"),
         ("Inputs", ", ".join(facts["inputs"])),
         ("Grid", f"a row every {1 / facts['grid_hz']:g} s, the mean over that time"),
-        ("Trained on", f"{trained['trips']} trips, {trained['hours']:.1f} h, {count(trained['rows'])} rows"),
+        (
+            "Trained on",
+            f"{trained['trips']} trips, {trained['hours']:.1f} h, {count(trained['rows'])} rows{_made_up(trained)}",
+        ),
         ("Training", f"{facts['epochs_run']} epochs{kept}; seed {settings.seed}"),
         ("Calibration", facts["calibration"]),
         *_energy(facts["energy"]),
@@ -51,6 +54,10 @@ def model_card(model: PowerModel) -> list[tuple[str, str]]:
         figures = minus(f"{term['mean']:.3g}") + f" ± {term['spread']:.2g} {term['unit']}"
         lines.append((name[:1].upper() + name[1:], f"{figures}, read off the road-load path, ± over members"))
     return [*lines, ("Made with", f"evband {__version__}")]
+
+
+def _made_up(trained: dict[str, Any]) -> str:
+    return f"; {trained['simulated']} of the trips are simulated" if trained["simulated"] else ""
 
 
 def _energy(facts: dict[str, Any] | None) -> list[tuple[str, str]]:

@@ -20,6 +20,8 @@ def fit_summary(model: PowerModel) -> list[str]:
         f"{s.method}: {s.members} members of {s.layers} x {s.hidden} on {', '.join(model.feature_map_.channels)} at {s.hz:g} Hz",
         f"trained on {summary['trips']} trips, {summary['rows']} rows, {summary['hours']:.1f} h, for {summary['epochs_run']} epochs{best}",
     ]
+    if summary.get("unused"):
+        lines.append(f"not used: {', '.join(summary['unused'])}")
     if summary["tuning"]:
         chosen = ", ".join(
             f"{name} {getattr(s, name)}" for name in summary["tuning"][0] if name not in ("score", "trips")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
+from rich.table import Column, Table
 
 from evband.energy.trip import KM_PER_MILE
 from evband.logs.consumption import SPEED_STEP_KMH, TEMPERATURE_STEP_C, Use, by_class, minutes, total
@@ -41,7 +41,8 @@ def show_trip(page: Console, summary: dict[str, Any], miles: bool = False) -> No
 
 def show_many(page: Console, summaries: Sequence[dict[str, Any]], miles: bool = False) -> None:
     """A line for each trip, and their sum."""
-    table = Table("trip", "format", "min", "mi" if miles else "km", "kWh", _rate_unit(miles), "Hz", "findings")
+    trip = Column("trip", overflow="fold")
+    table = Table(trip, "format", "min", "mi" if miles else "km", "kWh", _rate_unit(miles), "Hz", "findings")
     for s in summaries:
         table.add_row(
             escape(s["trip_id"]), escape(s["format"]), f"{s['duration_s'] / 60:.1f}",

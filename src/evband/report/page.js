@@ -205,6 +205,7 @@
   dark.addEventListener("change", () => timelines.forEach((t) => t.view && t.draw()));
   let resized;
   addEventListener("resize", () => { clearTimeout(resized); resized = setTimeout(() => timelines.forEach((t) => t.view && t.draw()), 200); });
+  addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((fold) => { fold.open = true; }));
   document.addEventListener("click", (event) => {
     const { chapter, trip, time } = event.target.closest?.(".jump")?.dataset ?? {};
     if (chapter !== undefined) timelines[Number(chapter)].jump(Number(trip), Number(time));

@@ -31,7 +31,16 @@ NOTICE_OUTSIDE = 0.05  # share of rows
 
 
 def write_report(path: str | Path, model: PowerModel, bands: Bands, scores: Scores, trips: Trips) -> None:
-    """Write one HTML file that opens offline: how well the bands of one model held on these trips."""
+    """Write one HTML file that opens offline: how well the bands of one model held on these trips.
+
+    >>> import evband, polars as pl
+    >>> drive = pl.DataFrame({"time_s": [float(t) for t in range(90)], "speed_kmh": [50.0 + t % 7 for t in range(90)]})
+    >>> trips = evband.read_trips(drive.with_columns(power_kw=pl.col("speed_kmh") * 0.2 + 3.0))
+    >>> bands = evband.start("Renault Zoe 52 kWh").predict(trips)
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_report(f"{folder}/report.html", evband.start("Renault Zoe 52 kWh"), bands, evband.evaluate(bands), trips)
+    """
     write_page(path, [Chapter(model, bands, scores, trips)])
 
 

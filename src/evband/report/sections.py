@@ -13,6 +13,7 @@ from evband.report import figures, timeline, words
 from evband.report.card import model_card
 from evband.report.chapter import Chapter
 from evband.report.html import Html, figure, fold, section, table, text
+from evband.report.journeys import energy_and_range
 from evband.report.words import count, kw, percent
 from evband.trips.quality import Quality
 
@@ -213,6 +214,7 @@ def whole(chapter: Chapter, number: int, opened: bool) -> str:
         (
             drive(chapter, number),
             honesty(chapter, number),
+            energy_and_range(chapter, number),
             by_regime(chapter, number),
             worst(chapter, number),
             by_trip(chapter, number, opened),

@@ -34,7 +34,12 @@ MOST_ROWS = 20_000_000  # on a grid
 
 @dataclass(frozen=True, eq=False)
 class Route:
-    """Speed over time, straight between instants, and what lies along the way; `log` is the drive it repeats, if any."""
+    """Speed over time, straight between instants, and what lies along the way; `log` is the drive it repeats, if any.
+
+    >>> import evband, polars as pl
+    >>> evband.read_route(pl.DataFrame({"distance_km": [0.0, 10.0], "speed_kmh": [80.0, 80.0]})).channels
+    ('speed_kmh', 'acceleration_ms2')
+    """
 
     name: str
     time_s: Array  # [instants], from 0

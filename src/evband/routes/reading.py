@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from evband.errors import EvbandError, LogError, SettingsError
+from evband.errors import EvbandError, FormatError, LogError, SettingsError
 from evband.files import json_value, read_bounded
 from evband.logs.border import foreseen
 from evband.routes import geojson, gpx, osrm, valhalla
@@ -22,6 +22,11 @@ _BOM = b"\xef\xbb\xbf"
 def read_route(source: Any, start_kmh: float = 0.0) -> Route:
     """A route from a file (profile CSV, GPX, GeoJSON, answer of OSRM, Valhalla or OpenRouteService, any readable log), a
     frame with a profile, a Way, a Trip or a Route; it starts at `start_kmh`.
+
+    >>> import polars as pl
+    >>> route = read_route(pl.DataFrame({"distance_km": [0.0, 10.0], "speed_kmh": [80.0, 80.0]}))
+    >>> round(float(route.speed_kmh.max()), 3)
+    80.0
     """
     if isinstance(source, Route):
         return source
@@ -72,6 +77,12 @@ def _from_table(path: Path, data: bytes, start_kmh: float) -> Route:
 
     try:
         trips = read_trips(str(path))
+    except FormatError:
+        begins = data[:4096].removeprefix(_BOM).decode("utf-8", "replace").strip().split("\n")[0][:80].strip()
+        raise LogError(
+            f"{path}: this is neither a route nor a log; a route profile is a CSV file with the columns speed_kmh and distance_km "
+            f'or time_s, and this file begins "{begins}".'
+        ) from None
     except EvbandError as problem:
         raise LogError(
             f"{path}: this is neither a route profile, a CSV file with the columns speed_kmh and distance_km or time_s, nor a "

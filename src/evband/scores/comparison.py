@@ -50,6 +50,13 @@ def compare(a: Bands, b: Bands, score: Score = "crps_kw", level: float = 0.9) ->
 
     Rows that are warm-up for either are left out. RMSE, which is no mean over rows, is linearised:
     (e^2/RMSE + RMSE)/2 per row has the RMSE as its mean and its sampling error to first order (delta method).
+
+    >>> import evband, polars as pl
+    >>> drive = pl.DataFrame({"time_s": [float(t) for t in range(90)], "speed_kmh": [50.0 + t % 7 for t in range(90)]})
+    >>> trips = evband.read_trips(drive.with_columns(power_kw=pl.col("speed_kmh") * 0.2 + 3.0))
+    >>> bands = evband.start("Renault Zoe 52 kWh").predict(trips)
+    >>> compare(bands, bands).difference
+    0.0
     """
     return compare_rows(*paired_rows(a, b, level), score)
 

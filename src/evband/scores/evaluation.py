@@ -159,6 +159,13 @@ def evaluate(bands: Bands, trips: Trips | None = None, level: float = 0.9) -> Sc
     """Score bands against measured power. `trips` supply power, speed and acceleration where the bands do not carry them.
 
     Warm-up rows (the first seconds after a reset) are scored only in `warmup`; a regime that no row is in is left out.
+
+    >>> import evband, polars as pl
+    >>> drive = pl.DataFrame({"time_s": [float(t) for t in range(90)], "speed_kmh": [50.0 + t % 7 for t in range(90)]})
+    >>> trips = evband.read_trips(drive.with_columns(power_kw=pl.col("speed_kmh") * 0.2 + 3.0))
+    >>> bands = evband.start("Renault Zoe 52 kWh").predict(trips)
+    >>> 0.0 <= evaluate(bands)["coverage"] <= 1.0
+    True
     """
     rows = score_rows(bands if trips is None else attach(bands, trips), level)
     warm, rows = rows.where(rows.warmup), rows.where(~rows.warmup)

@@ -31,7 +31,7 @@ def simulate(name: str, hz: float = 10.0, seed: int = 0, trips: int = 1) -> Trip
 
     Columns `true_power_kw`, `true_scale_kw`, `true_nu` say from which Student-t each power reading was drawn.
 
-    >>> simulate("sedan_1", hz=1)  # doctest: +SKIP
+    >>> simulate("sedan_1", hz=1)
     Trips(1 trips, 766 rows, as logged)
     """
     return Trips.from_frame(simulated_log(name, hz, seed, trips))

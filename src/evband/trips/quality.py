@@ -12,7 +12,11 @@ Action = Literal["dropped", "kept", "new segment"]
 
 @dataclass(frozen=True)
 class Cleaning:
-    """What counts as a fault in a log, and whether it is dropped (True) or only reported (False)."""
+    """What counts as a fault in a log, and whether it is dropped (True) or only reported (False).
+
+    >>> Cleaning(parked=False, limits={"power_kw": (-100.0, 150.0)}).parked
+    False
+    """
 
     glitches: bool = True  # values outside a channel's physical limits
     spikes: bool = True  # lone readings that neither their neighbours nor the motion explain (evband.logs.spikes)

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, overload
 
-import narwhals.stable.v1 as nw
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
@@ -32,6 +31,9 @@ class Trip:
     `table` has `time_s` (seconds, strictly increasing) and one Float64 column per channel, null where that channel has no
     reading at that instant. `hz` is None for readings as logged; on the grid it is set, and the column `segment` numbers
     the unbroken stretches. Columns that begin with `true_` are a simulation's truth: they pass through, never as inputs.
+
+    >>> Trip("to work", pl.DataFrame({"time_s": [0.0, 1.0], "speed_kmh": [36.0, 36.0]})).channels
+    ('speed_kmh',)
     """
 
     trip_id: str
@@ -163,7 +165,11 @@ def _check(trip: Trip) -> None:
 
 
 class Trips(Sequence[Trip]):
-    """Trips with ids of their own, all as logged or all on one grid. Immutable."""
+    """Trips with ids of their own, all as logged or all on one grid. Immutable.
+
+    >>> Trips([Trip("to work", pl.DataFrame({"time_s": [0.0, 1.0], "speed_kmh": [36.0, 36.0]}))]).ids
+    ('to work',)
+    """
 
     def __init__(self, trips: Iterable[Trip]) -> None:
         self._trips = tuple(trips)
@@ -298,4 +304,4 @@ class Trips(Sequence[Trip]):
         """Trips from a pandas, polars or pyarrow frame in our channel names; cleaned as a log is."""
         from evband.logs.reading import read_trips
 
-        return read_trips(nw.from_native(frame, eager_only=True).to_polars())
+        return read_trips(frame)
