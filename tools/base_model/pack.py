@@ -17,13 +17,14 @@ from evband.adaptation.base import Base
 from evband.features.wheel import INPUTS, ROADS
 from evband.settings import Settings
 
-SCALE_SHIFT, SCALE_SD = 0.8, 0.9
+SCALE_SHIFT, SCALE_SD = 0.4, 0.6
 TRIP_EFFECT = (0.6, 0.15, 0.5)  # W/kg of offset, share of drag, share of rolling resistance
 ERRORS = {
     "bias": 0.0, "tau2": 0.35, "slow": 0.6, "slow_s": 60.0, "fast": 4.0, "share": 0.5, "noise": 6.0, "most": 60.0,
     "trips": 20.0, "lasting": 0.8,
 }  # fmt: skip
 LEAST_SPREAD = 1e-6
+CARS, FARTHEST = 60, 4.0  # of the population that the base remembers; deviations that one may be off
 
 
 def pack(path: Path, about: str) -> Base:
@@ -36,8 +37,12 @@ def pack(path: Path, about: str) -> Base:
     weights["head_w"][:, 0] += found["mean"][:, roads:]
     theta = np.concatenate([weights[name].reshape(members, -1) for name in _shapes(hidden)], 1)
     spread = found["spread"] + LEAST_SPREAD * np.eye(roads + hidden)
+    noisy = found["own_scale"].mean(0)  # [cars]
+    order = np.argsort(noisy)[np.linspace(0, len(noisy) - 1, CARS).round().astype(int)]
+    levels = np.broadcast_to(((noisy - noisy.mean()) / noisy.std())[order, None], (members, CARS, 1))
+    cars = np.clip(np.concatenate([found["cars"][:, order], levels], 2), -FARTHEST, FARTHEST)
     return Base(
-        hidden=hidden, theta=theta.astype(np.float32), spread=spread.astype(np.float32),
+        hidden=hidden, theta=theta.astype(np.float32), spread=spread.astype(np.float32), cars=cars.astype(np.float32),
         x_shift=found["x_shift"], x_scale=found["x_scale"], r_scale=found["r_scale"], unit=float(found["unit"]),
         scale_shift=SCALE_SHIFT, scale_sd=SCALE_SD, trip_effect=TRIP_EFFECT, errors=ERRORS, about=about,
     )  # fmt: skip
@@ -52,7 +57,7 @@ def main() -> None:
     parser.add_argument("trained", type=Path)
     parser.add_argument("-o", "--output", type=Path, required=True)
     args = parser.parse_args()
-    pack(args.trained, "396 simulated vehicles, no measured log").save(args.output)
+    pack(args.trained, "539 simulated vehicles, no measured log").save(args.output)
     print(f"{args.output}: {args.output.stat().st_size / 1e6:.2f} MB")
 
 

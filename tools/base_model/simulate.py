@@ -22,7 +22,7 @@ from evband.features.wheel import SheetMap
 from evband.simulation.population import Specimen, draw, drive
 from evband.trips import Trip
 
-SEED = 20
+SEED = 24
 TRIPS, MINUTES = 4, (6.0, 18.0)
 SIGNALS = (*RANGES, KINETIC, CHANGE, FADE)
 

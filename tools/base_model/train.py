@@ -6,7 +6,8 @@ Needs torch and NumPy only. Every member sees four fifths of the vehicles. While
 has weights of its own beside the shared ones (road-load terms and head) and an offset of its log scale, held near zero
 by a ridge, so that the shared scale describes what is left once a car is known. Then empirical Bayes (EM of a
 normal-normal model, trip effects aside) gives mean and covariance over vehicles of these weights. `--linear` trains what
-the network has to beat: a location linear in the road-load terms, and a scale that knows the present inputs only.
+the network has to beat: a location linear in the road-load terms, and a scale linear in the present inputs (before the
+softplus that keeps it positive; power at the wheels by its sign among them).
 """
 
 from __future__ import annotations
@@ -33,7 +34,11 @@ RIDGE_ROAD, RIDGE_HEAD, RIDGE_SCALE = 0.05, 0.01, 0.3  # variances that hold a v
 NU_MIN = 3.0
 CORRELATED = 15.0  # rows that count as one where vehicles are compared
 ROUNDS = 40  # of EM
-FORGOTTEN = -20.0  # bias of a forget gate that is shut
+# What a cabin draws is the road-load terms' alone: a network that also sees the weather extrapolates summer into winter.
+WEATHER = ("cold", "hot", "ambient known")
+APART = (("cold", "fade*cold"), ("hot", "fade*hot"))  # terms that tell nothing of the others: one's heater of its motor
+SHUT = -20.0  # bias of a gate that is shut; open with the other sign
+STRAIGHT = 0.2  # slope at which tanh(tanh(x)) is nearly a line
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 
@@ -103,6 +108,7 @@ class Ensemble:
             return (scale * torch.randn(*shape, device=DEVICE)).requires_grad_()
 
         self.members, self.hidden = members, hidden
+        self.seen = torch.tensor([float(name not in WEATHER) for name in INPUTS], device=DEVICE)
         self.w_ih = drawn(members, 4 * hidden, inputs, scale=inputs**-0.5)
         self.w_hh = drawn(members, 4 * hidden, hidden, scale=hidden**-0.5)
         bias = 0.1 * torch.randn(members, 4 * hidden, device=DEVICE)
@@ -129,14 +135,17 @@ class Ensemble:
         return NU_MIN + softplus(self.nu_raw)
 
     def states(self, x: Tensor) -> Tensor:
-        return ensemble_lstm(x.contiguous(), [LayerWeights(self.w_ih, *self.memory())])[0]
+        return ensemble_lstm(x.contiguous(), [LayerWeights(*self.cells())])[0]
 
-    def memory(self) -> tuple[Tensor, Tensor]:
-        """Recurrent weights and biases; without memory where the model is linear."""
+    def cells(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Weights of the recurrent layer; where the model is linear, ones that pass the present inputs on, nearly as they are."""
         if not self.linear:
-            return self.w_hh, self.bias
-        i, _, g, o = self.bias.chunk(4, 1)
-        return 0.0 * self.w_hh, torch.cat([i, torch.full_like(i, FORGOTTEN), g, o], 1)
+            return self.w_ih * self.seen, self.w_hh, self.bias
+        w_ih, bias = torch.zeros_like(self.w_ih), torch.zeros_like(self.bias)
+        i, f, g, o = (slice(k * self.hidden, (k + 1) * self.hidden) for k in range(4))
+        w_ih[:, g] = STRAIGHT * torch.eye(self.hidden, w_ih.shape[2], device=DEVICE)
+        bias[:, i], bias[:, f], bias[:, o] = -SHUT, SHUT, -SHUT
+        return w_ih, torch.zeros_like(self.w_hh), bias
 
     def heads(self) -> Tensor:
         return self.head_w * torch.tensor([[0.0], [1.0]], device=DEVICE) if self.linear else self.head_w
@@ -149,7 +158,7 @@ class Ensemble:
     def ridge(self, rows: float) -> Tensor:
         held = zip(self.own, (RIDGE_ROAD, RIDGE_HEAD, RIDGE_SCALE), strict=True)
         near: Any = sum((own.flatten(1) ** 2).sum(1) / (2 * variance) for own, variance in held)
-        decay: Any = sum((w.flatten(1) ** 2).sum(1) for w in (self.w_ih, self.w_hh, self.head_w))
+        decay: Any = sum((w.flatten(1) ** 2).sum(1) for w in (*self.cells()[:2], self.head_w))
         return cast(Tensor, 3.0 * near / rows + 1e-5 * decay)
 
 
@@ -230,8 +239,9 @@ def statistics(population: Population, model: Ensemble) -> tuple[Tensor, Tensor]
 
 
 @torch.no_grad()
-def between_cars(information: Tensor, gain: Tensor, saw: Tensor) -> tuple[Tensor, Tensor]:
-    """Mean [members, Q] and covariance [members, Q, Q] over vehicles, by EM; each member from the vehicles it saw."""
+def between_cars(information: Tensor, gain: Tensor, saw: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Mean [members, Q] and covariance [members, Q, Q] over vehicles, by EM, each member from the vehicles it saw; and a
+    draw of every vehicle's own weights [members, cars, Q], as deviations from the mean in units of the covariance's root."""
     a, b = information.double(), gain.double()
     members, _, q = b.shape
     covariance, mean = (
@@ -239,6 +249,10 @@ def between_cars(information: Tensor, gain: Tensor, saw: Tensor) -> tuple[Tensor
         b.new_zeros(members, q),
     )
     share = saw.double() / saw.sum(1, keepdim=True)
+    group = torch.tensor(
+        [next((k for k, names in enumerate(APART, 1) if name in names), 0) for name in ROADS] + [0] * (q - len(ROADS))
+    )
+    together = (group[:, None] == group).to(b)
     for _ in range(ROUNDS):
         precision = torch.linalg.inv(covariance)
         posterior = torch.linalg.inv(a + precision[:, None])
@@ -247,7 +261,10 @@ def between_cars(information: Tensor, gain: Tensor, saw: Tensor) -> tuple[Tensor
         away = found - mean[:, None]
         covariance = torch.einsum("mc,mcp,mcq->mpq", share, away, away) + torch.einsum("mc,mcpq->mpq", share, posterior)
         covariance = 0.98 * covariance + 0.02 * torch.diag_embed(torch.diagonal(covariance, dim1=1, dim2=2))
-    return mean, covariance
+        covariance = covariance * together
+    drawn = found + torch.einsum("mcpq,mcq->mcp", torch.linalg.cholesky(posterior), torch.randn_like(found))
+    root = torch.linalg.cholesky(covariance)
+    return mean, covariance, torch.linalg.solve(root[:, None], (drawn - mean[:, None])[..., None]).squeeze(-1)
 
 
 def main() -> None:
@@ -264,18 +281,18 @@ def main() -> None:
     torch.manual_seed(args.seed)
     model = Ensemble(population, args.members, args.hidden, args.linear)
     saw = train(population, model, args.steps)
-    mean, covariance = between_cars(*statistics(population, model), saw)
+    mean, covariance, cars = between_cars(*statistics(population, model), saw)
 
     def arrays(tensor: Tensor) -> Any:
         return tensor.detach().float().cpu().numpy()
 
-    w_hh, bias = model.memory()
+    w_ih, w_hh, bias = model.cells()
     weights = {
-        "w_ih.0": model.w_ih, "w_hh.0": w_hh, "bias.0": bias, "head_w": model.heads(), "head_b": model.head_b,
+        "w_ih.0": w_ih, "w_hh.0": w_hh, "bias.0": bias, "head_w": model.heads(), "head_b": model.head_b,
         "nu_raw": model.nu_raw, "road_w": model.road_w,
     }  # fmt: skip
     np.savez(
-        args.output / ("linear.npz" if args.linear else "network.npz"), mean=arrays(mean), spread=arrays(covariance),
+        args.output / ("linear.npz" if args.linear else "network.npz"), mean=arrays(mean), spread=arrays(covariance), cars=arrays(cars),
         own_scale=arrays(model.own_scale), **{name: arrays(w) for name, w in weights.items()}, **population.scales,
     )  # fmt: skip
 

@@ -2,7 +2,9 @@
 
 For car c, row t and member m the location is  w_c . phi_t,  phi = (road-load terms, hidden state of the member), and
 w_c ~ N(w_m, S_m) over cars; the logarithm of the scale differs by  d_c ~ N(shift, sd^2)  (how noisy a log is differs
-more from car to car than the mean does). All of it was learned from a population of simulated cars; a fleet's own
+more from car to car than the mean does). Cars are not normally distributed about that mean: a clean log shows all of a
+pedal and a late one half of it. So `cars` holds the population's own draws, w = w_m + S_m^(1/2) u and d = shift + sd u',
+each (u, u') a simulated car. All of it was learned from a population of simulated cars; a fleet's own
 logs can take its place (`evband prior`).
 """
 
@@ -29,6 +31,7 @@ from evband.settings import Settings
 
 SHIPPED = Path(__file__).with_name("base.safetensors")
 KEY = "evband_base"
+VERSION = 2
 LARGEST = 64 << 20  # bytes
 
 Floats = NDArray[np.float32]
@@ -41,6 +44,7 @@ class Base:
     hidden: int
     theta: Floats  # [members, parameters], weights of the mean car
     spread: Floats  # [members, Q, Q], covariance between cars of (road_w, head_w of the location)
+    cars: Floats  # [members, K, Q + 1], (u, u') of K cars, from the quietest log to the noisiest
     x_shift: NDArray[np.float64]  # [inputs]
     x_scale: NDArray[np.float64]
     r_scale: NDArray[np.float64]  # [roads]
@@ -90,9 +94,10 @@ class Base:
         )
 
     def save(self, path: Path) -> None:
-        tensors: dict[str, NDArray] = {"theta": self.theta, "spread": self.spread.astype(np.float16)}
+        tensors: dict[str, NDArray] = {"theta": self.theta, "spread": self.spread.astype(np.float16),
+                                       "cars": self.cars.astype(np.float16)}  # fmt: skip
         numbers = {
-            "version": 1, "hidden": self.hidden, "inputs": INPUTS, "roads": ROADS, "x_shift": self.x_shift.tolist(),
+            "version": VERSION, "hidden": self.hidden, "inputs": INPUTS, "roads": ROADS, "x_shift": self.x_shift.tolist(),
             "x_scale": self.x_scale.tolist(), "r_scale": self.r_scale.tolist(), "unit": self.unit,
             "scale_shift": self.scale_shift, "scale_sd": self.scale_sd, "trip_effect": list(self.trip_effect),
             "errors": self.errors, "about": self.about,
@@ -125,21 +130,23 @@ def _load(path: Path) -> Base:
 
 
 def _checked(meta: dict[str, Any], tensors: dict[str, NDArray]) -> Base:
-    if meta["version"] != 1 or tuple(meta["inputs"]) != INPUTS or tuple(meta["roads"]) != ROADS:
+    if meta["version"] != VERSION or tuple(meta["inputs"]) != INPUTS or tuple(meta["roads"]) != ROADS:
         raise ValueError("it has other terms than this evband")
     hidden = int(meta["hidden"])
-    theta, spread = tensors["theta"].astype(np.float32), tensors["spread"].astype(np.float32)
+    theta, spread, cars = (tensors[name].astype(np.float32) for name in ("theta", "spread", "cars"))
     size = Settings(hidden=hidden).architecture(len(INPUTS), len(ROADS)).size
     q = len(ROADS) + hidden
-    if theta.ndim != 2 or theta.shape[1] != size or spread.shape != (len(theta), q, q):
+    if theta.ndim != 2 or theta.shape[1] != size or spread.shape != (len(theta), q, q) or cars.ndim != 3:
         raise ValueError("its weights have other shapes than its settings ask for")
+    if cars.shape[0] != len(theta) or cars.shape[1] < len(theta) or cars.shape[2] != q + 1:
+        raise ValueError("its cars do not fit its weights")
     vectors: dict[str, Any] = {name: np.asarray(meta[name], float) for name in ("x_shift", "x_scale", "r_scale")}
     shapes = {"x_shift": len(INPUTS), "x_scale": len(INPUTS), "r_scale": len(ROADS)}
     numbers: dict[str, Any] = {name: float(meta[name]) for name in ("unit", "scale_shift", "scale_sd")}
     effect = [float(number) for number in meta["trip_effect"]]
     errors = {str(name): float(value) for name, value in meta["errors"].items()}
     finite = [*numbers.values(), *effect, *errors.values()]
-    arrays = (theta, spread, *vectors.values())
+    arrays = (theta, spread, cars, *vectors.values())
     if not (all(map(math.isfinite, finite)) and all(np.isfinite(a).all() for a in arrays)):
         raise ValueError("it holds numbers that are not finite")
     if any(vectors[name].shape != (count,) for name, count in shapes.items()) or len(effect) != 3:
@@ -147,6 +154,6 @@ def _checked(meta: dict[str, Any], tensors: dict[str, NDArray]) -> Base:
     if min(numbers["unit"], numbers["scale_sd"], vectors["x_scale"].min(), vectors["r_scale"].min()) <= 0:
         raise ValueError("a scale of it is not positive")
     return Base(
-        hidden=hidden, theta=theta, spread=spread, **vectors, **numbers, trip_effect=(effect[0], effect[1], effect[2]),
+        hidden=hidden, theta=theta, spread=spread, cars=cars, **vectors, **numbers, trip_effect=(effect[0], effect[1], effect[2]),
         errors=errors, about=str(meta["about"]),
     )  # fmt: skip

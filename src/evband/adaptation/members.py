@@ -19,7 +19,7 @@ from evband.network.inference import softplus
 
 Array = NDArray[np.float64]
 
-CORRELATED = 5.0  # rows that count as one, at 1 Hz, once the trip's own effects are apart
+CORRELATED = 2.5  # rows that count as one, at 1 Hz, once the trip's own effects are apart
 ROUNDS = 4  # of reweighting the Student-t's rows; all but the last on the thinned rows
 EARLY, MANY_ROWS = 5, 400  # rows that are thinned to one, where there are many
 FEWEST_ROWS = 30

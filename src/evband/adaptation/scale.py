@@ -21,7 +21,7 @@ from evband.network.kernels.jit import compiled
 Array = NDArray[np.float64]
 
 SCALE_CORRELATED = 10.0  # rows that count as one, at 1 Hz
-TRIP_SCALE_SD = 0.45  # of the log scale, from trip to trip
+TRIP_SCALE_SD = 0.5  # of the log scale, from trip to trip
 OFFSETS = np.linspace(-3.0, 3.0, 121)  # of the log scale
 NEAR = np.exp(
     -((OFFSETS[:, None] - OFFSETS) ** 2) / (2 * TRIP_SCALE_SD**2)

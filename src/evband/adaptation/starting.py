@@ -149,7 +149,8 @@ def members_of(ground: Base, sheet: Sheet, seed: int) -> NDArray[np.float32]:
     arch = ground.settings(1.0, seed).architecture(len(INPUTS), len(ROADS))
     views = arch.unpack(theta)
     roads = len(ROADS)
-    draws = _balanced(rng.standard_normal((len(theta), ground.spread.shape[1])))
+    drawn = ground.cars[np.arange(len(theta)), _spread_out(len(theta), ground.cars.shape[1], rng)].astype(float)
+    draws, level = _balanced(drawn[:, :-1]), drawn[:, -1]
     deviation = np.einsum("mpq,mq->mp", ground.root, draws)
     for number, parts in PARTS.items():  # a sheet less certain than those of the population
         more = max(0.0, sheet.uncertainty(number) ** 2 - POPULATION[number] ** 2) ** 0.5
@@ -159,15 +160,13 @@ def members_of(ground: Base, sheet: Sheet, seed: int) -> NDArray[np.float32]:
             deviation[:, k] += error * PER_WHEEL * ground.r_scale[k] / ground.unit
     views["road_w"] += deviation[:, :roads].astype(np.float32)
     views["head_w"][:, 0] += deviation[:, roads:].astype(np.float32)
-    views["head_b"][:, 1] += (ground.scale_shift + ground.scale_sd * normal_scores(len(theta), rng)).astype(np.float32)
+    views["head_b"][:, 1] += (ground.scale_shift + ground.scale_sd * level).astype(np.float32)
     return theta
 
 
-def normal_scores(members: int, rng: np.random.Generator) -> NDArray[np.float64]:
-    """Quantiles of a standard normal at equal steps, in random order: thirty draws would miss its spread."""
-    from scipy.special import ndtri
-
-    return np.asarray(ndtri((rng.permutation(members) + 0.5) / members))
+def _spread_out(members: int, cars: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """A car for each member, at equal steps from the quietest log to the noisiest: thirty draws would miss their spread."""
+    return np.asarray((rng.permutation(members) + rng.random()) * cars / members, np.int64)
 
 
 def _balanced(draws: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -18,6 +18,7 @@ Array = NDArray[np.float64]
 class Logger:
     """A way of recording a drive."""
 
+    jitter: float  # relative, of the time between readings
     speed_every_s: float
     speed_step_kmh: float
     speed_gain: float
@@ -35,7 +36,7 @@ class Logger:
 
 
 def draw_logger(rng: np.random.Generator) -> Logger:
-    """A bus logger (seven in ten), a phone on the diagnostic port (two), or a GPS logger with a current clamp.
+    """A bus logger (six in ten), a phone on the diagnostic port (a quarter), or a GPS logger with a current clamp.
 
     More clean logs than people have: who learns from noisy ones learns to expect too little of a pedal, and a clean log
     suffers more from that than a noisy one gains.
@@ -48,16 +49,16 @@ def draw_logger(rng: np.random.Generator) -> Logger:
     common: dict[str, Any] = {
         "elevation": bool(rng.random() < 0.6), "elevation_noise_m": around(0.6, 0.9),
         "elevation_step_m": float(rng.choice([0.01, 0.1, 1.0])), "ambient": bool(rng.random() < 0.75),
-        "ambient_bias_c": float(1.5 * normal()),
+        "ambient_bias_c": float(1.5 * normal()), "jitter": 0.15,
     }  # fmt: skip
-    if kind < 0.7:
+    if kind < 0.6:
         return Logger(
             speed_every_s=float(rng.uniform(0.1, 0.3)), speed_step_kmh=float(rng.choice([0.01, 0.05, 0.1])),
             speed_gain=1.0 + 0.005 * normal(), speed_late_s=abs(0.1 * normal()), speed_noise_kmh=around(0.03, 0.6),
             power_every_s=float(rng.uniform(0.1, 0.3)), power_mean=True, power_late_s=0.15 * normal(),
             power_noise=around(0.008, 0.6), **common,
         )  # fmt: skip
-    if kind < 0.9:
+    if kind < 0.85:
         return Logger(
             speed_every_s=float(rng.uniform(0.5, 1.6)), speed_step_kmh=float(rng.choice([0.01, 0.1, 0.5, 1.0])),
             speed_gain=1.0 + float(rng.random() < 0.5) * rng.uniform(-0.01, 0.045),
@@ -65,10 +66,11 @@ def draw_logger(rng: np.random.Generator) -> Logger:
             power_every_s=float(rng.uniform(0.4, 1.6)), power_mean=bool(rng.random() < 0.2),
             power_late_s=0.2 + 0.5 * normal(), power_noise=around(0.02, 0.8), **common,
         )  # fmt: skip
+    common["jitter"] = float(rng.choice([0.0, 0.15]))
     return Logger(
         speed_every_s=float(rng.choice([1.0, 1.0, 2.0, 2.0, 3.0])), speed_step_kmh=float(rng.choice([0.01, 0.1, 1.0])),
-        speed_gain=1.0, speed_late_s=abs(0.8 + 0.7 * normal()), speed_noise_kmh=around(0.5, 0.6),
-        power_every_s=float(rng.choice([0.5, 1.0, 2.0])), power_mean=False, power_late_s=1.0 * normal(),
+        speed_gain=1.0, speed_late_s=abs(1.5 + 1.2 * normal()), speed_noise_kmh=around(0.35, 0.6),
+        power_every_s=float(rng.choice([0.5, 1.0, 2.0])), power_mean=False, power_late_s=0.5 * normal(),
         power_noise=around(0.03, 0.8), **common,
     )  # fmt: skip
 
@@ -100,20 +102,20 @@ def logged(
     return table
 
 
-def _instants(every_s: float, end_s: float, rng: np.random.Generator) -> Array:
-    at = np.cumsum(every_s * np.exp(0.15 * rng.standard_normal(int(end_s / every_s) + 2)))
+def _instants(every_s: float, end_s: float, rng: np.random.Generator, jitter: float = 0.15) -> Array:
+    at = np.cumsum(every_s * np.exp(jitter * rng.standard_normal(int(end_s / every_s) + 2)))
     return np.asarray(at[at < end_s])
 
 
 def _speed(logger: Logger, time_s: Array, speed_kmh: Array, rng: np.random.Generator) -> tuple[Array, Array]:
-    at = _instants(logger.speed_every_s, float(time_s[-1]), rng)
+    at = _instants(logger.speed_every_s, float(time_s[-1]), rng, logger.jitter)
     shown = logger.speed_gain * np.interp(at - logger.speed_late_s, time_s, speed_kmh)
     shown = np.where(shown > 0.3, shown + logger.speed_noise_kmh * rng.standard_normal(len(at)), 0.0)
     return at, np.round(np.maximum(shown, 0.0) / logger.speed_step_kmh) * logger.speed_step_kmh
 
 
 def _power(logger: Logger, time_s: Array, power_kw: Array, rng: np.random.Generator) -> tuple[Array, Array]:
-    at = _instants(logger.power_every_s, float(time_s[-1]), rng)
+    at = _instants(logger.power_every_s, float(time_s[-1]), rng, logger.jitter)
     if logger.power_mean:
         step = time_s[1] - time_s[0]
         ends, drawn = np.append(time_s - step, time_s[-1]), np.append(0.0, np.cumsum(power_kw)) * step

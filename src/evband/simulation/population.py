@@ -44,6 +44,9 @@ class Specimen:
     battery: float
     regeneration: float  # share of braking that the motor does
     regeneration_kw: float
+    regeneration_ms2: float  # the motor brakes no harder; friction does the rest
+    copper: float  # W/kg of loss per (N/kg)^2 of traction, beside FASTSim's map
+    spinning: float  # W/kg of loss per m/s
     creep_ms: float  # under this speed friction brakes take over
     aux_kw: float
     heating_kw_c: float
@@ -54,6 +57,8 @@ class Specimen:
     terrain: float
     hurry: float
     town: float
+    restless_ms2: float  # how much the pedal is worked within a second or two
+    restless_s: float
     logger: Logger
 
     @property
@@ -82,12 +87,15 @@ def draw(rng: np.random.Generator) -> Specimen:
         crr=crr * _around(rng, 1.0, CRR_ERROR),
         motor_kw=mass * (float(rng.uniform(0.012, 0.022)) if heavy else _around(rng, 0.075, 0.3)),
         peak_efficiency=float(rng.uniform(0.87, 0.95)),
-        low_load_loss=float(rng.uniform(0.05, 0.30)),
-        transmission=float(rng.uniform(0.94, 0.985)),
+        low_load_loss=float(rng.uniform(0.02, 0.14)),
+        transmission=float(rng.uniform(0.955, 0.99)),
         battery=float(rng.uniform(0.955, 0.99)),
-        regeneration=float(np.sqrt(rng.beta(5.0, 2.0))),
+        regeneration=float(np.sqrt(rng.beta(10.0, 1.3))),
         regeneration_kw=mass / 1000.0 * _around(rng, 28.0, 0.45),
-        creep_ms=float(rng.uniform(5.0, 20.0)) / 3.6,
+        regeneration_ms2=_around(rng, 1.8, 0.4),
+        copper=float(rng.uniform(0.0, 0.4)),
+        spinning=float(rng.uniform(0.0, 0.015)),
+        creep_ms=float(rng.uniform(3.0, 14.0)) / 3.6,
         aux_kw=more * _around(rng, 0.4, 0.4),
         heating_kw_c=more * heat_pump * _around(rng, 0.085, 0.4),
         cooling_kw_c=more * _around(rng, 0.07, 0.4),
@@ -97,6 +105,8 @@ def draw(rng: np.random.Generator) -> Specimen:
         terrain=_around(rng, 0.7, 0.8),
         hurry=_around(rng, 1.0, 0.25),
         town=float(rng.random()),
+        restless_ms2=_around(rng, 0.15 if heavy else 0.38, 0.45),
+        restless_s=float(rng.uniform(0.5, 1.8)),
         logger=draw_logger(rng),
     )
 
@@ -106,16 +116,31 @@ def drive(car: Specimen, minutes: float, rng: np.random.Generator) -> pl.DataFra
     ambient = float(np.clip(12.0 + 10.0 * rng.standard_normal(), -18.0, 38.0))
     reference = random_drive(_stretches(car, rng), rng, _roads(car))
     count = int(min(reference[0][-1], 60.0 * minutes) / STEP_S)
-    speed = follow(reference, STEP_S, count, float(rng.uniform(0.5, 2.0)), rng)
+    speed = _restless(car, follow(reference, STEP_S, count, float(rng.uniform(0.5, 2.0)), rng), rng)
     load = rng.uniform(-0.25, 0.25) if car.heavy else float(rng.random() < 1 / 3) * rng.uniform(0.0, 0.15)
     mass = car.mass_kg * (1.0 + load)
     elevation, grade = _terrain(car, np.cumsum(speed) * STEP_S, rng)
     force = _resistance(car, mass, speed, elevation, grade, ambient, rng)
     achieved, power = drive_train(car, mass, speed, force)
-    power = _with_regeneration(car, achieved, power, rng) + _auxiliaries(car, count, ambient, rng)
+    power = _with_regeneration(car, mass, achieved, power, rng) + _auxiliaries(car, count, ambient, rng)
     return logged(
         car.logger, STEP_S, {"speed_kmh": 3.6 * achieved, "power_kw": power, "elevation_m": elevation}, ambient, rng
     )
+
+
+def _restless(car: Specimen, speed: Array, rng: np.random.Generator) -> Array:
+    """Speed [count] with the quick changes of a real foot, in bursts: its acceleration has deviation `restless_ms2`.
+
+    Without them only noisy loggers make a speed rough, and who learns from that takes every rough speed for a noisy log.
+    """
+    memory = car.restless_s / STEP_S
+    size = (
+        car.restless_ms2 * 2.0**0.5 * car.restless_s
+    )  # m/s, for noise whose correlation falls as exp(-(lag / 2 memory)^2)
+    bursts = np.exp(0.8 * smooth_noise(len(speed), 12.0 / STEP_S, rng) - 0.64)
+    rolling = 1.0 - np.exp(-((speed / 4.0) ** 2))
+    rough = speed + size * bursts * rolling * smooth_noise(len(speed), memory, rng)
+    return np.asarray(np.where(speed > 0.005, np.maximum(rough, 0.0), 0.0))
 
 
 def _around(rng: np.random.Generator, middle: float, spread: float) -> float:
@@ -207,11 +232,15 @@ def drive_train(car: Specimen, mass: float, speed: Array, force_n: Array) -> tup
     return np.asarray(vehicle["history"]["speed_ach_meters_per_second"]), power
 
 
-def _with_regeneration(car: Specimen, speed: Array, power: Array, rng: np.random.Generator) -> Array:
-    """Blended brakes: the motor's share, less at a crawl, at most the limit (half of it where the battery is cold or full)."""
+def _with_regeneration(car: Specimen, mass: float, speed: Array, power: Array, rng: np.random.Generator) -> Array:
+    """Blended brakes: the motor's share, less at a crawl, at most its torque and the limit (half where the battery is cold
+    or full); then the losses that grow with torque and with speed whatever the load, which FASTSim's map does not have."""
     limit = car.regeneration_kw * (0.5 if rng.random() < 0.2 else 1.0)
-    back = np.minimum(car.regeneration * np.clip(speed / car.creep_ms, 0.0, 1.0) * np.maximum(-power, 0.0), limit)
-    return np.maximum(power, 0.0) * 0.98 / car.transmission - back
+    torque = car.regeneration_ms2 * mass * speed / 1000.0
+    asked = car.regeneration * np.clip(speed / car.creep_ms, 0.0, 1.0) * np.maximum(-power, 0.0)
+    shaft = np.maximum(power, 0.0) * 0.98 / car.transmission - np.minimum(asked, np.minimum(torque, limit))
+    pull = 1000.0 * shaft / mass / np.maximum(speed, 2.0)  # N/kg
+    return np.asarray(shaft + mass / 1000.0 * (car.copper * pull**2 + car.spinning * speed))
 
 
 def _auxiliaries(car: Specimen, count: int, ambient: float, rng: np.random.Generator) -> Array:
