@@ -6,7 +6,9 @@
 
 Each car's last 30 % of drives are the test; minutes are whole drives of the rest in an order that the seed draws, the
 last one cut. `own` is `evband fit` on all of the rest, `alone` the same fit on the minutes, `sheet` what `evband start`
-gives and `evband adapt` makes of it, `linear` the same prior without a network. The base saw no measured log.
+gives and `evband adapt` makes of it, `linear` the same prior without a network (location and scale linear in the terms
+of the present second), `squares` least squares on the minutes. The base saw no measured log. Trips over 5 minutes count
+for energy. `table` writes what it finds in O, `figure` draws the learning curves.
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ from numpy.typing import NDArray
 HERE = Path(".carry/cold")
 MINUTES = (0, 5, 15, 60)
 WARMUP_S = 30.0
+SHORTEST_S = 300  # of a trip whose energy counts
 MOST_TEST_ROWS = 12000  # every so-manieth row of longer tests is scored
 CARS = {  # car -> (logs, mass kg, CdA m2, c_rr)
     "i3": ("bmw_i3_road/*.parquet", 1345, 0.69, 0.0090),
@@ -39,6 +42,10 @@ CARS = {  # car -> (logs, mass kg, CdA m2, c_rr)
     "cc_unknown": ("fleet/chargecar_unknown.parquet", 1660, 0.90, 0.0100),
     "cc_belmont": ("fleet/chargecar_belmont.parquet", 1660, 0.90, 0.0100),
 }
+SCORES = (
+    "crps_kw", "rmse_kw", "coverage", "width_kw", "epistemic_kw", "trip_error", "energy_coverage", "energy_width",
+)  # fmt: skip
+RIVALS = ("own", "alone", "squares", "climatology")
 Arrays = dict[str, Any]
 
 
@@ -105,7 +112,6 @@ def minutes_of(arrays: Arrays, minutes: int, seed: int) -> NDArray[np.int64]:
 
 def bands_of(arrays: Arrays, rows: NDArray[np.int64], model: Any, networks: Any = None) -> Any:
     """Uncalibrated bands of these rows, each stretch between resets from its beginning on."""
-    from evband.bands import Bands
     from evband.bands.from_network import distribution
     from evband.network.predict import predict
 
@@ -116,9 +122,23 @@ def bands_of(arrays: Arrays, rows: NDArray[np.int64], model: Any, networks: Any 
     theta = model.theta_ if networks is None else model.theta_[networks]
     said = predict(model.architecture_, theta, x, r, start)
     members = distribution(said, model.architecture_.levels, features.y_mean, features.y_std)
+    return _bands(arrays, rows, members, which.any(1))
+
+
+def plain_bands(arrays: Arrays, rows: NDArray[np.int64], mean: NDArray[np.float64], scale: float, nu: float) -> Any:
+    """Of one Student-t per row."""
+    from evband.bands import StudentMixture
+
+    mu, s = mean[None].astype(np.float32), np.full((1, len(rows)), scale, np.float32)
+    return _bands(arrays, rows, StudentMixture(mu, s, np.array([nu])), np.zeros(len(rows), bool))
+
+
+def _bands(arrays: Arrays, rows: NDArray[np.int64], members: Any, outside: NDArray[np.bool_]) -> Any:
+    from evband.bands import Bands
+
     return Bands(
         trip_id=arrays["trip"][rows].astype(str), time_s=np.arange(len(rows)).astype(float), members=members,
-        warmup=arrays["since"][rows] < WARMUP_S, outside=which.any(1), power_kw=arrays["y"][rows],
+        warmup=arrays["since"][rows] < WARMUP_S, outside=outside, power_kw=arrays["y"][rows],
         speed_kmh=arrays["signals"]["speed_kmh"][rows], hz=1.0,
     )  # fmt: skip
 
@@ -129,17 +149,18 @@ def signals_for(features: Any, arrays: Arrays, rows: NDArray[np.int64]) -> dict[
     return {name: arrays["signals"].get(name, unknown)[rows] for name in (*features.channels, *extra)}
 
 
-def scores(arrays: Arrays, bands: Any) -> dict[str, float]:
-    """Of rows after warm-up, and of whole trips' energy."""
+def scores(arrays: Arrays, bands: Any, errors: Any = None) -> dict[str, float]:
+    """Of rows after warm-up, and of whole trips' energy, its bands where an error model is given."""
     ok = np.isfinite(bands.power_kw) & ~bands.warmup
     trips = [bands.trip_id == t for t in np.unique(bands.trip_id)]
     mean, power = bands.mean, bands.power_kw
     energy = [
         (mean[t & np.isfinite(power)].sum(), power[t & np.isfinite(power)].sum())
         for t in trips
-        if np.isfinite(power[t]).sum() > 300
+        if np.isfinite(power[t]).sum() > SHORTEST_S
     ]
     off = [abs(a - b) / b for a, b in energy if b > 0]
+    energy_bands = {} if errors is None else energy_coverage(bands, errors)
     at = np.flatnonzero(ok)
     bands = bands.rows(at[:: max(1, len(at) // MOST_TEST_ROWS)])
     y, (low, high) = bands.power_kw, bands.interval(0.9)
@@ -147,15 +168,25 @@ def scores(arrays: Arrays, bands: Any) -> dict[str, float]:
         "n": int(ok.sum()), "crps_kw": float(bands.crps(y).mean()), "rmse_kw": float(np.sqrt(np.mean((bands.mean - y) ** 2))),
         "coverage": float(np.mean((y >= low) & (y <= high))), "width_kw": float(np.mean(high - low)),
         "epistemic_kw": float(np.sqrt(np.mean(bands.epistemic**2))), "trip_error": float(np.median(off)) if off else float("nan"),
-    }  # fmt: skip
+    } | energy_bands  # fmt: skip
+
+
+def energy_coverage(bands: Any, errors: Any) -> dict[str, float]:
+    """Share of trips whose measured energy lies inside its 90 % band, and the band's width over the energy."""
+    from evband.energy.drives import drives_of
+    from evband.energy.trip import trip_energy
+
+    drives = [drive for drive in drives_of(bands) if np.isfinite(drive.power_kw).sum() > SHORTEST_S]
+    found = [one for one in trip_energy(drives, errors, 0.9) if one.energy_kwh is not None]
+    wide = [(one.interval(0.9)[1] - one.interval(0.9)[0]) / max(abs(one.energy_kwh), 0.1) for one in found]
+    inside = [one.interval(0.9)[0] <= one.energy_kwh <= one.interval(0.9)[1] for one in found]
+    return {"trips": len(found), "energy_coverage": float(np.mean(inside)), "energy_width": float(np.median(wide))}
 
 
 def started(arrays: Arrays, car: str, seed: int, base: str | None) -> Iterator[dict[str, Any]]:
     """Zero minutes, then the others, each from the start."""
-    from evband.adaptation.members import Evidence
     from evband.adaptation.starting import start
-    from evband.adaptation.update import trip_effects, updated
-    from evband.network.predict import hidden_states
+    from evband.adaptation.update import evidence_of, updated
 
     _, mass, cda, crr = CARS[car]
     model = start(mass_kg=mass, cda_m2=cda, crr=crr, base=base, seed=seed)
@@ -167,79 +198,27 @@ def started(arrays: Arrays, car: str, seed: int, base: str | None) -> Iterator[d
             x, r, _ = features.arrays(signals_for(features, arrays, rows))
             begin = arrays["start"][rows].copy()
             begin[0], begin[1:] = True, begin[1:] | (np.diff(rows) != 1)
-            h, known = hidden_states(model.architecture_, model.theta_, x, begin), np.isfinite(arrays["y"][rows])
-            moving = arrays["signals"]["speed_kmh"][rows][known] >= 1.0
-            terms = r[known].astype(float)
-            power = arrays["y"][rows][known] / features.y_std
-            evidence = Evidence(
-                terms,
-                h[:, known],
-                power,
-                arrays["trip"][rows][known].astype(np.int64),
-                moving,
-                trip_effects(model, terms),
-            )
+            trip, speed = arrays["trip"][rows].astype(np.int64), arrays["signals"]["speed_kmh"][rows]
+            evidence = evidence_of(model, x, r, begin, arrays["y"][rows], trip, speed)
             adapted = updated(model, evidence, 1, ["a"], seed)
-        yield {"minutes": minutes, "seconds": 0.0} | scores(arrays, bands_of(arrays, test, adapted))
-
-
-def fitted(arrays: Arrays, rows: NDArray[np.int64], seed: int) -> dict[str, Any]:
-    """`evband fit` on these rows, calibrated as fit does it."""
-    from evband.bands import Bands
-    from evband.calibration import calibration_trips, fit_stretches, minimum_trips
-    from evband.errors import EvbandError
-    from evband.features import FeatureMap
-    from evband.features.map import FEW_REACH, REACH
-    from evband.features.road_load import FEW_TRIPS
-    from evband.model import PowerModel
-    from evband.settings import Settings
-    from evband.training.loop import Data
-    from evband.training.plan import Job, assign_folds, members_of, repeats, resolve_device, train
-
-    trips, trip = np.unique(arrays["trip"][rows], return_inverse=True)
-    features = FeatureMap(
-        channels=tuple(map(str, arrays["channels"])), hz=1.0, edges=True, fade=len(trips) >= 5, products=True
-    )
-    signals = signals_for(features, arrays, rows)
-    y, speed = arrays["y"][rows], arrays["signals"]["speed_kmh"][rows]
-    known = np.isfinite(y) & np.all([np.isfinite(s) for s in signals.values()], axis=0)
-    features.learn(
-        {c: s[known] for c, s in signals.items()}, y[known], True, FEW_REACH if len(trips) < FEW_TRIPS else REACH
-    )
-    x, r, _ = features.arrays(signals)
-    begin = arrays["start"][rows].copy()
-    begin[0], begin[1:] = True, begin[1:] | (np.diff(rows) != 1)
-    z = (y - features.y_mean) / features.y_std
-    job = Job(
-        Data(x, r, z, begin, trip),
-        assign_folds(np.bincount(trip), repeats([speed[trip == t] for t in range(len(trips))])),
-    )
-    settings = Settings(seed=seed)
-    theta, _ = train(job, settings, resolve_device("auto"))
-    model = PowerModel.of(settings)
-    model.settings_, model.feature_map_, model.theta_ = settings, features, theta.cpu().numpy()
-    factors, parts, plan = (1.0, 1.0), [], members_of(job, settings)
-    for fold in range(job.folds):
-        held = np.flatnonzero(job.fold == fold)
-        never = [n for n, m in enumerate(plan) if len(held) and not np.isin(held, m.train).any()]
-        if never:
-            parts.append(bands_of(arrays, rows[np.isin(trip, held)], model, never))
-    try:
-        if parts and calibration_trips(left_out := Bands.concat(parts)) >= minimum_trips(0.9):
-            factors = fit_stretches(left_out, 0.9, len(theta))
-    except EvbandError:
-        pass  # too few standing or moving rows: bands as trained
-    bands = bands_of(arrays, np.flatnonzero(arrays["test"]), model)
-    return scores(arrays, bands.stretched(np.where(bands.standing, factors[1], factors[0])))
+        yield {"minutes": minutes, "seconds": 0.0} | scores(arrays, bands_of(arrays, test, adapted), adapted.errors_)
 
 
 def work(item: tuple[str, str, int, int, str | None]) -> list[dict[str, Any]]:
+    from benchmarks.measured import cold_rivals as rivals
+
     car, method, minutes, seed, base = item
     try:
         arrays, about = load(car), {"car": car, "method": method, "seed": seed}
-        if method in ("own", "alone"):
+        if method in RIVALS:
             rows = np.flatnonzero(~arrays["test"]) if method == "own" else minutes_of(arrays, minutes, seed)
-            return [about | {"minutes": minutes} | fitted(arrays, rows, seed)]
+            if method == "climatology":
+                found = rivals.climatology(arrays)
+            elif method == "squares":
+                found = rivals.squares(arrays, rows, CARS[car][1:])
+            else:
+                found = rivals.fitted(arrays, rows, seed)
+            return [about | {"minutes": minutes} | found]
         return [about | row for row in started(arrays, car, seed, base)]
     except Exception:
         print(item, traceback.format_exc(), flush=True)
@@ -255,7 +234,7 @@ def run(out: Path, methods: list[str], seeds: list[int], processes: int, linear:
     out.mkdir(parents=True, exist_ok=True)
     items: list[tuple[str, str, int, int, str | None]] = []
     for method in methods:
-        budgets = {"own": (0,), "alone": MINUTES[1:]}.get(method, (0,))
+        budgets = MINUTES[1:] if method in ("alone", "squares") else (0,)
         items += [
             (c, method, m, s, linear if method == "linear" else None) for m in budgets for s in seeds for c in CARS
         ]
@@ -285,8 +264,10 @@ def ratios(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
                     "minutes": minutes,
                     "seeds": len(same),
                     "ratio": mean["crps_kw"] / own[car],
+                    "ratio_low": min(r["crps_kw"] for r in same) / own[car],
+                    "ratio_high": max(r["crps_kw"] for r in same) / own[car],
                 }
-                | mean
+                | {k: mean.get(k, float("nan")) for k in SCORES}
             )
     return table
 
@@ -302,17 +283,25 @@ def table(out: Path) -> None:
     summary = []
     for method, minutes in dict.fromkeys((r["method"], r["minutes"]) for r in cars):
         same = [r for r in cars if (r["method"], r["minutes"]) == (method, minutes)]
+
+        def mean(name: str, digits: int, same: list[dict[str, Any]] = same) -> float:
+            return round(float(np.mean([r[name] for r in same])), digits)
+
         summary.append({
-            "method": method, "minutes": minutes, "cars": len(same), "ratio": round(np.mean([r["ratio"] for r in same]), 3),
-            "worst": round(max(r["ratio"] for r in same), 2), "coverage": round(np.mean([r["coverage"] for r in same]), 3),
+            "method": method, "minutes": minutes, "cars": len(same), "ratio": mean("ratio", 3),
+            "worst": round(max(r["ratio"] for r in same), 2), "coverage": mean("coverage", 3),
             "lowest": round(min(r["coverage"] for r in same), 3), "highest": round(max(r["coverage"] for r in same), 3),
-            "epistemic_kw": round(np.mean([r["epistemic_kw"] for r in same]), 2),
-            "trip_error": round(float(np.median([r["trip_error"] for r in same])), 3),
+            "epistemic_kw": mean("epistemic_kw", 2), "trip_error": round(float(np.median([r["trip_error"] for r in same])), 3),
+            "energy_coverage": mean("energy_coverage", 3),
         })  # fmt: skip
-    note = "ratio: CRPS over that of evband fit on the first 70 % of the car's own drives, cars weighing alike"
-    then = "own, alone and linear ran on a GPU machine; linear with scale constants 0.4, 0.75 and 0.3 instead of 0.8, 0.9 and 0.45"
-    write(RESULTS / "cold_start_cars.csv", cars, note, then)
-    write(RESULTS / "cold_start.csv", summary, note, then)
+    notes = (
+        "ratio: CRPS over that of evband fit on the first 70 % of the car's own drives, cars weighing alike",
+        "run on a machine with an NVIDIA H200 and 16 cores, with the base of this version; early rounds of the update "
+        "thinned to every third row instead of every fifth",
+    )
+    for name, rows in (("cold_start_cars", cars), ("cold_start", summary)):
+        known = [{k: None if isinstance(v, float) and np.isnan(v) else v for k, v in row.items()} for row in rows]
+        write(RESULTS / f"{name}.csv", known, *notes)
     show("cold start", summary)
 
 
@@ -322,7 +311,7 @@ def main() -> None:
     verbs.add_parser("prepare").add_argument("--data", type=Path, required=True)
     running = verbs.add_parser("run")
     running.add_argument("--out", type=Path, required=True)
-    running.add_argument("--methods", nargs="+", default=["own", "alone", "sheet", "linear"])
+    running.add_argument("--methods", nargs="+", default=[*RIVALS, "sheet", "linear"])
     running.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     running.add_argument("--processes", type=int, default=2)
     running.add_argument("--linear", help="the base without a network, of tools.base_model")

@@ -7,21 +7,49 @@ import polars as pl
 from tools.docs.trips import LOGS, Table
 from tools.docs.written import number
 
-METHODS = {"sheet": "evband", "linear": "linear, same prior", "alone": "the minutes alone", "own": "own fit"}
+METHODS = {
+    "sheet": "evband", "linear": "linear, same prior", "alone": "fit on the minutes alone", "squares": "least squares on them",
+    "own": "own fit", "climatology": "climatology",
+}  # fmt: skip
+LAST = ("own", "climatology")  # know more than minutes of the car
 
 
 def cold_start(frame: pl.DataFrame) -> Table:
     """Means over cars."""
-    head = ["minutes", "model", "CRPS over own fit's", "worst car", "90 % coverage", "lowest and highest", "epistemic, kW", "median trip error"]  # fmt: skip
+    head = [
+        "minutes", "model", "CRPS over own fit's", "worst car", "90 % coverage", "lowest and highest", "epistemic, kW",
+        "median trip error", "coverage of trip energy",
+    ]  # fmt: skip
     rows = []
-    for row in sorted(frame.iter_rows(named=True), key=lambda r: (r["minutes"], list(METHODS).index(r["method"]))):
-        minutes = "hours" if row["method"] == "own" else str(row["minutes"])
-        ends = f"{number(row['lowest'])} to {number(row['highest'])}"
+    order = sorted(frame.iter_rows(named=True), key=lambda r: (r["minutes"], list(METHODS).index(r["method"])))
+    for row in [r for r in order if r["method"] not in LAST] + [r for r in order if r["method"] in LAST]:
+        ends = "-" if row["lowest"] is None else f"{number(row['lowest'])} to {number(row['highest'])}"
+        error = "-" if row["trip_error"] is None else f"{row['trip_error']:.0%}"
+        minutes = "hours" if row["method"] in LAST else str(row["minutes"])
         cells = [number(row[k]) for k in ("ratio", "worst", "coverage")]
-        rows.append(
-            [minutes, METHODS[row["method"]], *cells, ends, number(row["epistemic_kw"]), f"{row['trip_error']:.0%}"]
-        )
-    return head, [r for r in rows if r[0] != "hours"] + [r for r in rows if r[0] == "hours"]
+        rows.append([
+            minutes, METHODS[row["method"]], *cells, ends, number(row["epistemic_kw"]), error, number(row["energy_coverage"])
+        ])  # fmt: skip
+    return head, rows
+
+
+def wrong_mass(frame: pl.DataFrame) -> Table:
+    """Sheets that are off in mass."""
+    head = [
+        "mass on the sheet",
+        "minutes",
+        "moves like",
+        "median error",
+        "largest",
+        "90 % coverage",
+        "lowest car",
+        "epistemic, kW",
+    ]
+    names = ("moves_like", "median_error", "largest_error", "coverage", "lowest", "epistemic_kw")
+    return head, [
+        [f"{row['sheet']:.0%}", str(row["minutes"]), *(f"{row[k]:.0%}" for k in names[:3]), *(number(row[k]) for k in names[3:])]
+        for row in frame.iter_rows(named=True)
+    ]  # fmt: skip
 
 
 def learning_curves(frame: pl.DataFrame) -> Table:

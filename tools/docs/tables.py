@@ -21,7 +21,7 @@ import polars as pl
 
 from evband.rivals import NAMES as RIVALS
 from tools.docs.beside import bench, bench_bound, energy, profile
-from tools.docs.cold import cold_start, learning_curves
+from tools.docs.cold import cold_start, learning_curves, wrong_mass
 from tools.docs.compared import MODELS, TASKS, ahead, cells, claim_measured, comparison, diversity, every_model, seeds
 from tools.docs.measured import measured, over_seeds
 from tools.docs.shifts import averaged, distilled, epistemic, noise, season, stretches, trip_effect, tuning
@@ -224,6 +224,7 @@ def tables() -> dict[str, Callable[[], str]]:
         "simulated_rivals": lambda: rivals(sims),
         "literal": lambda: literal(lit),
         "cold.start": lambda: of_trips(cold_start, read("cold_start")),
+        "cold.mass": lambda: of_trips(wrong_mass, read("mass")),
         "cold.cars": lambda: of_trips(learning_curves, read("cold_start_cars")),
         "trips.energy": lambda: of_trips(energy_over_trips, read("trips")),
         "trips.stretches": lambda: of_trips(over_stretches, read("trips")),
