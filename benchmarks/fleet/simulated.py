@@ -54,7 +54,7 @@ def trip(number: int, which: int, rolling: float = 1.0) -> pl.DataFrame:
     mass = specimen.mass_kg * (1.0 + float(rng.random() < 1 / 3) * rng.uniform(0.0, 0.15))
     elevation, grade = population._terrain(specimen, np.cumsum(speed) * STEP_S, rng)
     force = population._resistance(specimen, mass, speed, elevation, grade, ambient, rng)
-    power = population._with_regeneration(specimen, speed, drive_train(specimen, mass, speed, force), rng)
+    power = population._with_regeneration(specimen, mass, speed, drive_train(specimen, mass, speed, force), rng)
     power = power + population._auxiliaries(specimen, count, ambient, rng)
     return _logged(specimen, speed, power, elevation, ambient, rng)
 

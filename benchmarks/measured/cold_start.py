@@ -178,8 +178,9 @@ def energy_coverage(bands: Any, errors: Any) -> dict[str, float]:
 
     drives = [drive for drive in drives_of(bands) if np.isfinite(drive.power_kw).sum() > SHORTEST_S]
     found = [one for one in trip_energy(drives, errors, 0.9) if one.energy_kwh is not None]
-    wide = [(one.interval(0.9)[1] - one.interval(0.9)[0]) / max(abs(one.energy_kwh), 0.1) for one in found]
-    inside = [one.interval(0.9)[0] <= one.energy_kwh <= one.interval(0.9)[1] for one in found]
+    kwh = np.array([one.energy_kwh for one in found], float)
+    low, high = np.array([one.interval(0.9) for one in found]).T
+    wide, inside = (high - low) / np.maximum(np.abs(kwh), 0.1), (low <= kwh) & (kwh <= high)
     return {"trips": len(found), "energy_coverage": float(np.mean(inside)), "energy_width": float(np.median(wide))}
 
 

@@ -35,8 +35,8 @@ class PowerModel(Estimator):
     (`evband.settings.Settings` defines them). After `fit`:
 
     - ``settings_``: the resolved settings; ``feature_map_``: inputs and scalers; ``theta_ [networks, parameters]``;
-    - ``calibration_``: factors on the move and at a standstill, what they rest on, or why there are none;
-    - ``summary_``: how the training went; ``fingerprints_``: traces of the trips it was trained or calibrated on.
+    - ``calibration_``: factors on the move and at a standstill, what they rest on, or why there are none; ``summary_``: how
+      the training went; ``fingerprints_``: traces of the trips it was trained or calibrated on.
 
     >>> PowerModel(members=5, seed=1)
     PowerModel(members=5, seed=1)
@@ -329,12 +329,9 @@ class PowerModel(Estimator):
         save(self, Path(path))
 
     def _on_grid(self, trips: Any, settings: Settings) -> Trips:
-        from evband.trips import Trip, Trips
+        from evband.trips import Trips
 
-        if isinstance(trips, Trip | list):  # a list is what scikit-learn's folds make of Trips
-            trips = Trips([trips] if isinstance(trips, Trip) else trips)
-        found: Trips = trips if isinstance(trips, Trips) else Trips.from_frame(trips)
-        return found.on_grid(settings.hz, bridge_s=settings.bridge_s)
+        return Trips.of(trips).on_grid(settings.hz, bridge_s=settings.bridge_s)
 
 
 def load(path: str | Path) -> PowerModel:

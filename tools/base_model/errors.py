@@ -55,7 +55,7 @@ def drives(number: int, sheet: NDArray[np.float64], rows: NDArray[np.float64], b
         members = distribution(found, by.architecture_.levels, features.y_mean, features.y_std)
         return drives_of(Bands(
             trip_id=trip[which].astype(str), time_s=np.arange(which.sum()).astype(float), members=members,
-            warmup=np.zeros(which.sum(), bool), outside=outside.any(1)[which], power_kw=power[which],
+            warmup=np.zeros(which.sum(), bool), outside=np.any(outside, 1)[which], power_kw=power[which],
             speed_kmh=speed[which], hz=1.0,
         ))  # fmt: skip
 

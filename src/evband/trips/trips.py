@@ -300,6 +300,19 @@ class Trips(Sequence[Trip]):
         return frame.select([name for name in (*order, *truths(frame)) if name in frame.columns])
 
     @classmethod
+    def of(cls, given: Any) -> Trips:
+        """Trips as they are, of one trip, of a list (what scikit-learn's folds make of Trips), or of a frame."""
+        if isinstance(given, Trips):
+            return given
+        return (
+            cls([given])
+            if isinstance(given, Trip)
+            else cls(given)
+            if isinstance(given, list)
+            else cls.from_frame(given)
+        )
+
+    @classmethod
     def from_frame(cls, frame: Any) -> Trips:
         """Trips from a pandas, polars or pyarrow frame in our channel names; cleaned as a log is."""
         from evband.logs.reading import read_trips
