@@ -18,3 +18,8 @@ def on_files(files: Any, config: Any) -> Any:
     for path, text in (reference.pages() | notebooks.pages()).items():
         files.append(File.generated(config, path, content=text))
     return files
+
+
+def on_post_page(output: str, page: Any, config: Any) -> str:
+    """Name the theme's search dialog for screen readers."""
+    return output.replace('role="dialog"', 'role="dialog" aria-label="Search"')
