@@ -53,5 +53,6 @@ def test_it_prints_on_a4_with_every_fold_open(chromium, report, tmp_path):
     assert len(re.findall(rb"/Type /Page\b", printed)) >= 3
     page.set_viewport_size({"width": 688, "height": 970})  # what A4 leaves between its margins
     page.emulate_media(media="print")
+    page.wait_for_timeout(1000)  # the chart is drawn anew
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     page.close()

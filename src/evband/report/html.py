@@ -30,7 +30,9 @@ def table(
     body = "".join(
         "<tr>" + "".join(f"<td{css(i)}>{text(cell)}</td>" for i, cell in enumerate(row)) + "</tr>" for row in rows
     )
-    return Html(f'<div class="scroll"><table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>')
+    return Html(
+        f'<div class="scroll" tabindex="0"><table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>'
+    )
 
 
 def figure(picture: str, title: str, caption: object) -> Html:
