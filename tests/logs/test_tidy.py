@@ -135,7 +135,7 @@ def test_asynchronous_channels_make_one_table_with_nulls():
 
 
 def test_no_frame_at_all():
-    with pytest.raises(evband.errors.SettingsError, match="A dict cannot be read"):
+    with pytest.raises(evband.errors.SettingsError, match="An object of type dict cannot be read"):
         evband.read_trips({"time_s": [1]})
     with pytest.raises(TripsError, match="no trips"):
         evband.read_trips([])

@@ -243,7 +243,7 @@ def test_other_dtypes_are_refused_by_name_and_left_to_the_reference():
 def test_chosen_where_numba_is_installed(monkeypatch: pytest.MonkeyPatch):
     x = torch.zeros(1, 2, 1, 1)
     assert kernels.choose("auto", x, []) is cpu_autograd.run
-    monkeypatch.setattr(kernels, "_installed", lambda name: False)
+    monkeypatch.setattr(kernels, "installed", lambda name: False)
     assert kernels.choose("auto", x, []) is reference.run
 
 
