@@ -32,7 +32,9 @@ def one_sentence(done: subprocess.CompletedProcess[str]) -> None:
     errors = [
         line
         for line in done.stderr.splitlines()
-        if "warning" not in line and not line.startswith("evband: serving") and not line.startswith(("cars ", "evband: cars"))
+        if "warning" not in line
+        and not line.startswith("evband: serving")
+        and not line.startswith(("cars ", "evband: cars"))
     ]
     assert len(errors) == 1, done.stderr
     assert errors[0].startswith("evband: error: ")

@@ -170,7 +170,9 @@ def test_a_range_that_falls_faster_than_driven_is_explained(stepped, drive):
     table = drive.slice(200, 300)
     live.drive("a", table, soc_pct=60.0)
     live.service.pool.submit(int).result()
-    live.service.ranges[0].changes.forget(0)  # the way may have been planned before or after: the comparison begins here
+    live.service.ranges[0].changes.forget(
+        0
+    )  # the way may have been planned before or after: the comparison begins here
     live.drive("a", table.slice(0, 60), soc_pct=60.0)
     live.drive("a", table.with_columns(power_kw=2.0 * table["power_kw"].fill_null(5.0) + 5.0), soc_pct=60.0)
     change = live.service.ranges[0].details(0)["changes"][0]
