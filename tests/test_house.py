@@ -16,6 +16,7 @@ ROOMS = (
     "errors",
     "channels",
     "files",
+    "compiled",
     "terrain",
     "trips",
     "logs",
@@ -136,6 +137,12 @@ def test_torch_stays_where_networks_are():
         or (isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "torch")
     ]
     assert [str(path) for path in loud] == []
+
+
+def test_one_door_to_numba():
+    """How code is compiled and kept is decided in one room; the check of the installation compiles on purpose."""
+    others = [path for path in FILES if room(path) != "compiled" and path.name != "doctor.py"]
+    assert [str(path.relative_to(SOURCE)) for path in others if "njit" in path.read_text()] == []
 
 
 def test_loose_modules_are_few():

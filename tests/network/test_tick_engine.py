@@ -342,11 +342,11 @@ def test_tanh_to_float32_rounding() -> None:
 
 def test_code_is_compiled_anew_when_a_neighbour_changes(tmp_path: Path) -> None:
     (tmp_path / "caller.py").write_text(
-        "import inner\nfrom evband.network.kernels.jit import compiled\n@compiled()\ndef call():\n    return inner.value()\n"
+        "import inner\nfrom evband.compiled import compiled\n@compiled()\ndef call():\n    return inner.value()\n"
     )
     for value in (1, 22):
         (tmp_path / "inner.py").write_text(
-            f"from evband.network.kernels.jit import compiled\n@compiled()\ndef value():\n    return {value}\n"
+            f"from evband.compiled import compiled\n@compiled()\ndef value():\n    return {value}\n"
         )
         command = [sys.executable, "-c", "import caller; print(caller.call())"]
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)

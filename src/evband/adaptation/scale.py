@@ -14,9 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from evband.compiled import compiled
 from evband.network.heads.base import SCALE_FLOOR
 from evband.network.inference import softplus
-from evband.network.kernels.jit import compiled
 
 Array = NDArray[np.float64]
 

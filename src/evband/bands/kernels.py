@@ -13,7 +13,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from evband.network.kernels.jit import compiled
+from evband.compiled import compiled
 from evband.network.standard import Standard
 
 NODES_PER_UNIT = 128

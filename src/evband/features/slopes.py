@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
+
+from evband.compiled import compiled
 
 Array = NDArray[np.float64]
 
 
-def _run(
+@compiled()
+def run(
     elevation_m: Array, moved_m: Array, start: NDArray[np.bool_], length_m: float, prior_m2: float, out: Array
 ) -> None:
     """The grade after every row, anew at each `start`."""
@@ -42,6 +43,3 @@ def _run(
                 see += w * share * ds * de
                 w = total
         out[t] = see / (sss + prior_m2 * w) if w != 0.0 else 0.0
-
-
-run: Any = numba.njit(cache=True, nogil=True)(_run)

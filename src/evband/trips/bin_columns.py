@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import math
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from evband.channels import EDGES, ELECTRICAL, STANDING_KMH
+from evband.compiled import compiled
 from evband.trips.bin_layout import Array, Bins, Layout, Rows
 from evband.trips.grid import MAX_GAP_S, SLOW_BINS, held_s
 
@@ -24,7 +24,7 @@ SAME = 1e-6  # as in the grid: instants closer than this share of a bin are the 
 TAKEN, DUPLICATE, LATE = 0, 1, 2  # what became of a reading
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def _forget(b: Bins, speed: int, c: int) -> None:
     """A new drive: the next speed reading is its first row. Slow channels stay known for as long as they are young."""
     b.origin[c] = np.nan
@@ -40,7 +40,7 @@ def _forget(b: Bins, speed: int, c: int) -> None:
     b.known[c] = -1
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def _carried_on(w: Layout, b: Bins, c: int, instant: float) -> float:
     """The last speed reading, carried on along the slope of the last two."""
     time = b.last_t[c, w.speed]
@@ -51,7 +51,7 @@ def _carried_on(w: Layout, b: Bins, c: int, instant: float) -> float:
     return max(speed, 0.0)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def _close(w: Layout, b: Bins, c: int, row: Array) -> bool:
     """Fill `row` with the open bin of vehicle `c`; False where it has no speed."""
     end = b.origin[c] + w.width * b.open[c]
@@ -92,7 +92,7 @@ def _close(w: Layout, b: Bins, c: int, row: Array) -> bool:
     return True
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def _between(w: Layout, b: Bins, c: int, age: float, row: Array) -> float:
     """Motion in a row between readings that lie further apart than the grid: the grid holds the last speed and lets it jump
     with the next, which is an acceleration no car has. Here the mean acceleration between the last two readings goes on and
@@ -113,7 +113,7 @@ def _between(w: Layout, b: Bins, c: int, age: float, row: Array) -> float:
     return sure
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def _close_until(w: Layout, b: Bins, c: int, number: int, out: Rows, count: int) -> int:
     """Close the bins before `number`; those without a speed are left out, however many."""
     while b.open[c] < number:
@@ -134,7 +134,7 @@ def _close_until(w: Layout, b: Bins, c: int, number: int, out: Rows, count: int)
     return count
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def _add(w: Layout, b: Bins, c: int, time: float, values: Array, out: Rows, count: int) -> int:
     """One reading of vehicle `c`, not older than those before it."""
     channels, moving = len(values), values[w.speed] >= STANDING_KMH
@@ -177,7 +177,7 @@ def _add(w: Layout, b: Bins, c: int, time: float, values: Array, out: Rows, coun
     return count
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def _take(
     w: Layout, b: Bins, cars: NDArray[np.int64], times: Array, values: Array, fate: NDArray[np.int8], out: Rows, at: int
 ) -> tuple[int, int]:
@@ -212,7 +212,7 @@ def _take(
     return len(cars), count
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def _clock(w: Layout, b: Bins, now: Array, out: Rows, at: int) -> tuple[int, int]:
     """Close the bins of every vehicle that ended by its own `now`."""
     count = 0

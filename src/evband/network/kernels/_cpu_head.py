@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-from evband.network.kernels import jit
+from evband.compiled import compiled
 
 
-@jit.compiled(error_model="numpy", boundscheck=False, fastmath={"contract", "reassoc", "nsz"})
+@compiled(error_model="numpy", boundscheck=False, fastmath={"contract", "reassoc", "nsz"})
 def add_product(a, w, out):
     """out[outputs, rows] += w[outputs, k] a[rows, k]'."""
     for row in range(a.shape[0]):

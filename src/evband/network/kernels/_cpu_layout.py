@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from evband.network.kernels.jit import unchecked as compiled
+from evband.compiled import unchecked as compiled
 
 
 class Sizes(NamedTuple):

@@ -7,6 +7,7 @@ numbers depend neither on who trains beside it nor on the number of threads.
 
 from __future__ import annotations
 
+from evband.compiled import unchecked as compiled
 from evband.network.kernels._cpu_blocks import (
     add_product,
     cell,
@@ -30,7 +31,6 @@ from evband.network.kernels._cpu_layout import (
     save_outputs,
     save_state,
 )
-from evband.network.kernels.jit import unchecked as compiled
 from evband.network.kernels.pack import backward_weights_at, forward_weights_at, inputs_of
 from evband.network.kernels.vector import LANES, ROWS
 

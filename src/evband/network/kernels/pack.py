@@ -15,7 +15,7 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from evband.network.kernels.jit import unchecked as compiled
+from evband.compiled import unchecked as compiled
 from evband.network.kernels.vector import LANES, ROWS
 
 

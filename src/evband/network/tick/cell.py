@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from evband.compiled import compiled
 from evband.network.kernels._cpu_blocks import gate_sums
-from evband.network.kernels.jit import compiled
 from evband.network.kernels.pack import forward_weights_at
 from evband.network.kernels.vector import LANES, fma, load, prefetch, splat, store, tanh_ratio, total
 

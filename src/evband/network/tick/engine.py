@@ -9,12 +9,12 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from evband.compiled import compiled
 from evband.errors import SettingsError
 from evband.network.heads import HEADS
 from evband.network.heads.quantile import LEVELS
 from evband.network.inference import standard_of
 from evband.network.kernels import pack
-from evband.network.kernels.jit import compiled
 from evband.network.kernels.vector import LANES
 from evband.network.tick.cell import TILE, Network, Work, network_step
 from evband.network.tick.mixture import Target, mixture_row, quantile_row, quantile_sums, tail_cubics

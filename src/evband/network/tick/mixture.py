@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from evband.compiled import compiled
 from evband.network.heads import SCALE_FLOOR
-from evband.network.kernels.jit import compiled
 from evband.network.quantiles import deviation_weights, mean_weights, quantile_weights
 from evband.network.standard import Standard
 

@@ -8,7 +8,7 @@ import pytest
 from numba.core import caching
 
 SOURCE = """
-from evband.network.kernels.jit import compiled
+from evband.compiled import compiled
 
 
 @compiled()

@@ -66,7 +66,7 @@ class _Cache(FunctionCache):
 @cache
 def _kernel_files() -> Stamp:
     """Of all files whose functions are inlined into each other."""
-    network = Path(__file__).parents[1]
+    network = Path(__file__).parents[1] / "network"
     return (*_files(network / "kernels"), *_files(network / "tick"))
 
 
