@@ -106,9 +106,8 @@ class Members:
         self.nu = nu[some, None]
         self.prior = np.concatenate([views["road_w"][some], views["head_w"][some, 0]], 1).astype(float)
         roads, size = rows.r.shape[1], self.prior.shape[1]
-        table = np.empty(
-            (len(self.prior), len(rows.y), size + EFFECTS + 1)
-        )  # phi, z and the error of the prior's weights
+        shape, exact = (len(self.prior), len(rows.y), size + EFFECTS + 1), rows.every == 1
+        table = np.empty(shape, np.float64 if exact else np.float32)  # phi, z and the error of the prior's weights
         table[..., :roads], table[..., roads:size], table[..., size:-1] = rows.r, rows.h[some], rows.effect
         table[..., -1] = rows.y - views["head_b"][some, :1] - _times(table[..., :size], self.prior)
         self.table, self.size = table, size
@@ -123,12 +122,13 @@ class Members:
     def normal(self, weight: Array) -> Normal:
         """One product of the table with itself per member and trip holds every term."""
         size = self.size
-        gram = np.empty((len(self.groups), len(self.table), size + EFFECTS + 1, size + EFFECTS + 1))
-        scaled = np.empty(self.table.shape[1:])
-        for m, (table, root) in enumerate(zip(self.table, np.sqrt(weight), strict=True)):
+        gram = np.empty((len(self.groups), len(self.table), size + EFFECTS + 1, size + EFFECTS + 1), self.table.dtype)
+        scaled = np.empty(self.table.shape[1:], self.table.dtype)
+        for m, (table, root) in enumerate(zip(self.table, np.sqrt(weight).astype(scaled.dtype), strict=True)):
             np.multiply(table, root[:, None], out=scaled)
             for g, rows in enumerate(self.groups):
                 np.matmul(scaled[rows].T, scaled[rows], out=gram[g, m])
+        gram = gram.astype(float, copy=False)
         cross, moment = gram[..., :size, size:-1], gram[..., size:-1, -1]
         covariance = np.asarray(np.linalg.inv(gram[..., size:-1, size:-1] + np.eye(EFFECTS)), np.float64)
         half = cross @ covariance
