@@ -20,7 +20,7 @@ from evband.bands.quantile_sets import LEVELS, QuantileSet
 from evband.errors import MissingPackageError
 from evband.export.onnx import ensemble_graph, export_onnx, model_graph
 from evband.export.onnx_bands import mean_weights, quantile_weights
-from evband.features.road_load import Slope
+from evband.features.road_load import grades
 from evband.network.tick import Engine
 from tiny_car import TINY, drives
 
@@ -174,8 +174,8 @@ def driven(model: evband.PowerModel, trip: evband.Trip, level: float) -> dict[st
     if "ambient_temp_c" in given:
         given["ambient_temp_c"] = table["ambient_temp_c"].fill_nan(None).forward_fill().to_numpy()
     if "past_grade" in names:
-        slope, speed = Slope(), table["speed_kmh"].to_numpy() / 3.6
-        given["past_grade"] = np.array([slope.update(e, v) for e, v in zip(table["elevation_m"], speed, strict=True)])
+        speed = table["speed_kmh"].to_numpy() / 3.6
+        given["past_grade"] = grades(table["elevation_m"].to_numpy(), speed, np.zeros(len(speed), bool), 1.0)
     given["seconds_since_start"] = np.arange(len(table), dtype=float)
     ticks = [
         session.tick(level=np.float32([level]), **{name: np.float32([given[name][t]]) for name in names})

@@ -6,6 +6,7 @@ import pytest
 from drives import made_up_trip, small_model
 from evband.calibration.online import OnlineCalibration
 from evband.calibration.online_columns import OnlineColumns
+from evband.features import memory
 from evband.features.columns import FeatureColumns
 
 
@@ -54,3 +55,17 @@ def test_online_calibration_as_columns_equals_one_for_each():
             ones[c].observe(power[i])
     assert columns.offset_kw == pytest.approx([one.offset_kw for one in ones])
     assert columns.log_stretch == pytest.approx([one.log_stretch for one in ones])
+
+
+def test_an_elevation_that_may_be_missing_is_unknown_until_it_is_seen():
+    kinds, rows = np.array([memory.GRADE_IF_SEEN]), [[np.nan, 36.0], [5.0, 36.0], [6.0, 36.0], [np.nan, 36.0]]
+    state, one = np.zeros((1, memory.LAST + 1)), np.zeros(1, np.int64)
+    grades = []
+    for row in rows:
+        values = np.array([[*row, np.nan, np.nan]])
+        memory.remember(kinds, 1.0, state, one, values)
+        grades.append(values[0, 0])
+    assert np.isnan(grades[0])
+    assert grades[1] == 0.0
+    assert grades[2] > 0.0
+    assert grades[3] == pytest.approx(grades[2], rel=0.5)

@@ -144,14 +144,13 @@ def test_slope_sees_a_hill_through_metre_steps() -> None:
 
 
 def test_slope_keeps_still_while_standing_and_survives_unknown_elevation() -> None:
-    slope = road_load.Slope()
-    for metre in range(0, 300, 10):
-        grade = slope.update(0.04 * metre, 10.0)
-    assert grade == pytest.approx(0.04, rel=0.05)
-    assert slope.update(99.0, 0.0) == grade
-    assert slope.update(float("nan"), 5.0) == pytest.approx(grade, rel=0.05)
-    slope.reset()
-    assert slope.update(5.0, 10.0) == 0.0
+    metres = np.arange(0.0, 300.0, 10.0)
+    height, moved = np.append(0.04 * metres, [99.0, np.nan, 5.0]), np.append(np.full(30, 10.0), [0.0, 5.0, 10.0])
+    grade = road_load.grades(height, moved, np.arange(33) == 32, 1.0)
+    assert grade[29] == pytest.approx(0.04, rel=0.05)
+    assert grade[30] == grade[29]
+    assert grade[31] == pytest.approx(grade[29], rel=0.05)
+    assert grade[32] == 0.0
 
 
 @pytest.mark.parametrize("hinges", [False, True])
@@ -390,14 +389,18 @@ def test_the_cabins_draw_is_an_input_and_counts_once_in_the_path() -> None:
     assert "hvac_power_kw" not in FeatureMap.fit(without, "auto").channels
 
 
-def test_compiled_grades_are_the_slope_run_along_the_trip() -> None:
+def test_the_grade_is_a_weighted_regression_of_elevation_on_distance() -> None:
+    """Each reading weighs the metres before it, faded by those since; the first one metre."""
     rng = np.random.default_rng(3)
-    elevation, speed = np.cumsum(rng.normal(0.0, 0.3, 400)), rng.uniform(0.0, 30.0, 400) * (rng.random(400) > 0.2)
-    elevation[rng.random(400) < 0.1] = np.nan
-    start = rng.random(400) < 0.01
-    slope, expected = road_load.Slope(), []
-    for height, moved, anew in zip(elevation.tolist(), speed.tolist(), start.tolist(), strict=True):
-        if anew:
-            slope.reset()
-        expected.append(slope.update(height, moved))
-    np.testing.assert_array_equal(road_load.grades(elevation, speed, start, 1.0), expected)
+    elevation, moved = np.cumsum(rng.normal(0.0, 0.3, 60)), rng.uniform(0.0, 30.0, 60) * (rng.random(60) > 0.2)
+    elevation[rng.random(60) < 0.1] = np.nan
+    elevation[0], moved[0] = 3.0, 0.0
+    found = road_load.grades(elevation, moved, np.zeros(60, bool), 1.0)
+    at = np.cumsum(moved)
+    for t in range(1, 60):
+        known = np.isfinite(elevation[: t + 1])
+        weight = np.where(np.arange(t + 1) == 0, 1.0, moved[: t + 1]) * np.exp((at[: t + 1] - at[t]) / 25.0)
+        weight, s, e = weight[known], at[: t + 1][known], elevation[: t + 1][known]
+        ds, de = s - np.average(s, weights=weight), e - np.average(e, weights=weight)
+        expected = (weight * ds * de).sum() / ((weight * ds * ds).sum() + 10.0 * weight.sum())
+        assert found[t] == pytest.approx(expected, rel=1e-9, abs=1e-12)

@@ -72,7 +72,7 @@ def test_no_value_anywhere_makes_it_crash_hang_or_answer_what_is_not_finite(mode
 @pytest.mark.parametrize(
     ("path", "value"),
     [(("bins", "open"), -(10**18)), (("bins", "origin"), 0.5e12), (("past", "bb"), -1.0), (("km",), float("nan")),
-     (("stream", "features", "slope", "length_m"), 0.0), (("shown",), {}), (("members_kwh",), [0.0])],
+     (("stream", "features", "w"), -1.0), (("shown",), {}), (("members_kwh",), [0.0])],
 )  # fmt: skip
 def test_what_would_hang_or_answer_nonsense_is_refused(model, state, path, value):
     with pytest.raises(SettingsError, match="damaged"):

@@ -22,7 +22,7 @@ from evband.features.physics import held_to_physics
 from evband.features.rows import Rows, power_of, starts_of
 
 if TYPE_CHECKING:
-    from evband.features.stream import FeatureStream
+    from evband.features.columns import FeatureStream
     from evband.trips import Trip
 
 Scaling = Literal["standard", "minmax"]
@@ -190,22 +190,23 @@ class FeatureMap:
 
         Weather far from any seen counts as nearer: a slope learned between 14 and 18 C says nothing of frost.
         """
+        from evband.features.memory import place, rule_of
+
         values = np.stack([raw[c] for c in self.channels], -1)  # [T, channels]
-        which = ~((values >= self.low) & (values <= self.high))
-        may_lack = np.array([c in self.optional for c in self.channels])
-        which &= np.isfinite(values) | ~may_lack
-        values = np.where(np.isfinite(values) | may_lack, values, self.typical)
-        for i, c in enumerate(self.channels):
-            if c in HELD:
-                values[:, i] = values[:, i].clip(*self.weather_limits(i))
+        which = np.empty(values.shape, bool)
+        place(*rule_of(self)[2:], values, which)
+        # made of the speeds at the edges, and of the time driven
+        return *self.filled(values, {name: raw[name] for name in raw.keys() - {*self.channels}}), which
+
+    def filled(self, values: np.ndarray, made: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+        """x and r of channels [T, channels] without unknown values, and of signals made of others."""
         signals = dict(zip(self.channels, values.T, strict=True))
-        for name in raw.keys() - signals.keys():  # made of the speeds at the edges, and of the time driven
-            signals[name] = np.nan_to_num(raw[name])
+        signals |= {name: np.nan_to_num(signal) for name, signal in made.items()}
         x, r = (np.empty((len(values), len(names)), np.float32) for names in (self.input_names, self.road_names))
         for begin in range(0, len(values), CHUNK_ROWS):
             here = slice(begin, begin + CHUNK_ROWS)
             x[here], r[here] = self._rows({name: signal[here] for name, signal in signals.items()})
-        return x, r, which
+        return x, r
 
     @property
     def standstill(self) -> tuple[int, float] | None:
@@ -229,7 +230,7 @@ class FeatureMap:
 
     def stream(self) -> FeatureStream:
         """Tick-by-tick twin of `transform`, with its own small memory."""
-        from evband.features.stream import FeatureStream
+        from evband.features.columns import FeatureStream
 
         return FeatureStream(self)
 

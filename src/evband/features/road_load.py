@@ -10,7 +10,6 @@ A coefficient of least squares in kW reads directly: of ``a*v`` tonnes, of ``v``
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import TypeVar
 
@@ -81,59 +80,15 @@ def air_density(ambient_c: Value) -> Value:
     return density
 
 
-class Slope:
-    """Grade of the road just driven, from past elevation only: slope of a regression of elevation on distance.
-
-    Each metre weighs ``exp(-distance since / length)``, so standing still changes nothing; weighted moments are updated
-    in place. ``grade = S_se / (S_ss + prior)``: zero until the car has moved, hardly moved by the 1 m steps of many logs.
-    """
-
-    __slots__ = ("_e", "_s", "_see", "_sss", "_w", "length_m", "prior_m2")
-
-    def __init__(self, length_m: float = GRADE_LENGTH_M, prior_m2: float = GRADE_PRIOR_M2) -> None:
-        self.length_m, self.prior_m2 = length_m, prior_m2
-        self.reset()
-
-    def reset(self) -> None:
-        """Forget the road: a trip's start or a gap."""
-        self._w = self._s = self._e = self._sss = self._see = 0.0
-
-    def update(self, elevation_m: float, moved_m: float) -> float:
-        """Take the elevation after `moved_m` metres; return the grade (rise over run). NaN elevation: road unseen."""
-        self._s -= moved_m  # distances are counted back from here
-        if self._w == 0.0:
-            if elevation_m == elevation_m:
-                self._w, self._s, self._e = 1.0, 0.0, elevation_m
-            return 0.0
-        if moved_m > 0.0:
-            fade = math.exp(-moved_m / self.length_m)
-            self._w *= fade
-            self._sss *= fade
-            self._see *= fade
-            if elevation_m == elevation_m:
-                self._add(elevation_m, moved_m)
-        return self._see / (self._sss + self.prior_m2 * self._w) if self._w else 0.0
-
-    def _add(self, elevation_m: float, weight: float) -> None:
-        total = self._w + weight
-        ds, de = -self._s, elevation_m - self._e
-        share = weight / total
-        self._s += share * ds
-        self._e += share * de
-        self._sss += self._w * share * ds * ds
-        self._see += self._w * share * ds * de
-        self._w = total
-
-
 def grades(elevation_m: np.ndarray, speed_ms: np.ndarray, start: np.ndarray, step_s: float) -> np.ndarray:
-    """Past grade at every row of a trip: `Slope` run along it, anew at each `start`. A level road needs no running."""
+    """Past grade at every row of a trip (`evband.features.memory.slope`), anew at each `start`. A level road needs no running."""
     if len(elevation_m) and (elevation_m == elevation_m[0]).all():
         return np.zeros(len(elevation_m))
-    from evband.features.slopes import run
+    from evband.features.memory import slopes
 
     out = np.empty(len(elevation_m))
     height, moved = np.ascontiguousarray(elevation_m, float), np.ascontiguousarray(speed_ms * step_s, float)
-    run(height, moved, np.ascontiguousarray(start, bool), GRADE_LENGTH_M, GRADE_PRIOR_M2, out)
+    slopes(height, moved, np.ascontiguousarray(start, bool), out)
     return out
 
 
