@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from evband.logs.reading import read_trips as read_trips
     from evband.model import PowerModel as PowerModel
     from evband.model import load as load
-    from evband.report import write_report as write_report
+    from evband.report.page import write_report as write_report
     from evband.routes import Route as Route
     from evband.routes import read_route as read_route
     from evband.scores import compare as compare
@@ -50,7 +50,7 @@ _PUBLIC = {
     "simulate": "evband.simulation.drives",
     "start": "evband.adaptation",
     "what_ifs": "evband.energy",
-    "write_report": "evband.report",
+    "write_report": "evband.report.page",
 }
 
 __all__ = [*_PUBLIC, "__version__"]

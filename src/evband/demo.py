@@ -15,7 +15,7 @@ from evband.errors import SettingsError
 from evband.files import whole_file
 
 if TYPE_CHECKING:
-    from evband.report import Chapter
+    from evband.report.chapter import Chapter
     from evband.training.loop import Progress
 
 HZ = 1.0
@@ -55,7 +55,7 @@ VEHICLES = (
 def chapter(vehicle: Vehicle, progress: Callable[[Progress], None], **settings: Any) -> Chapter:
     """Simulate the vehicle's drives, train on all but the held-out ones, and score those. `settings` are PowerModel's."""
     from evband.model import PowerModel
-    from evband.report import Chapter
+    from evband.report.chapter import Chapter
     from evband.scores import evaluate
     from evband.simulation import simulate
     from evband.trips import Trips
@@ -70,7 +70,7 @@ def chapter(vehicle: Vehicle, progress: Callable[[Progress], None], **settings: 
 
 def write(out: Path, chapters: dict[str, Chapter]) -> None:
     """`report.html`, one page for all vehicles, and `report.json`, the scores of each as `evaluate --json` has them."""
-    from evband.report import write_page
+    from evband.report.page import write_page
 
     write_page(out / "report.html", list(chapters.values()), "Five simulated electric vehicles")
     scores = {"simulated": True, "vehicles": {name: dict(c.scores) for name, c in chapters.items()}}

@@ -1,6 +1,7 @@
 """Plans: how drives differ from them, the cabin nobody knows, doubts and their shares, advice, and answers that are not absurd."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
@@ -8,6 +9,7 @@ import pytest
 
 from drives import made_up_trip, made_up_trips, small_model
 from evband.energy import Doubts, advice, advice_lines, changes, plan, shares_line, what_ifs
+from evband.energy.answers import speed_to_arrive
 from evband.energy.cabin import Cabin, fit_cabin
 from evband.energy.doubts import load_kw, stops_kw, wind_kw
 from evband.energy.drives import Drive
@@ -120,6 +122,31 @@ def test_advice_arrives_at_95_percent(model):
     assert advice(model, plenty, ROUTE)["kmh_for_95"] == pytest.approx(110.0)
     assert plenty.to_load_kwh() == 0.0
     assert plan(model, 90, 0.5 * kwh, ROUTE).soc_needed() is None
+
+
+@pytest.mark.parametrize("needed", [0.4, 0.62, 0.81, 0.99])
+def test_the_advised_speed_is_the_highest_that_arrives(needed):
+    tried = []
+
+    def planned(way):  # what is spare falls as drag rises, and a constant draw hurts the slow
+        kmh = float(way.speed_kmh.max())
+        tried.append(kmh)
+        return SimpleNamespace(
+            spare_kwh=lambda p: needed - (kmh / 120.0) ** 2 - 3.0 / kmh, battery_kwh=1.0, arrival_probability=0.0
+        )
+
+    way = read_route(pl.DataFrame({"distance_km": [0.0, 50.0], "speed_kmh": [120.0, 120.0], "elevation_m": [0.0, 0.0]}))
+    found = speed_to_arrive(planned(way), way, planned)
+    arrives = [kmh for kmh in range(40, 120) if needed - (kmh / 120.0) ** 2 - 3.0 / kmh >= 0]
+    assert found == max(arrives)
+    assert len(tried) <= 8
+    assert speed_to_arrive(SimpleNamespace(spare_kwh=lambda p: -9.0, battery_kwh=1.0, arrival_probability=0.0), way, lambda slower: SimpleNamespace(spare_kwh=lambda p: -5.0)) is None  # fmt: skip
+
+
+def test_a_plan_that_ends_with_its_route_arrives_alike(model):
+    whole, short = plan(model, 60, 20.0, ROUTE), plan(model, 60, 20.0, ROUTE, beyond=False)
+    assert short.arrival_probability == pytest.approx(whole.arrival_probability, abs=1e-9)
+    assert short.distance_km(0.95) <= short.route_km
 
 
 def test_on_the_way_it_says_why(model):

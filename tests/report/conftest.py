@@ -3,7 +3,7 @@
 import pytest
 
 from drives import made_up_trips, small_model
-from evband.report import Chapter
+from evband.report.chapter import Chapter
 from evband.scores import evaluate
 from evband.trips import Trips
 

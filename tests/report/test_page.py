@@ -7,9 +7,8 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from evband.report import write_page, write_report
 from evband.report.card import model_card
-from evband.report.page import html_page
+from evband.report.page import html_page, write_page, write_report
 from evband.report.words import kw, of_ten, percent, plain, verdict
 from evband.scores import evaluate
 from evband.trips import Trips

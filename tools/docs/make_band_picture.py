@@ -15,7 +15,7 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
 from evband.demo import VEHICLES, chapter
-from evband.report import Chapter
+from evband.report.chapter import Chapter
 
 INK, SOFT, RULE, BLUE, DATA, MODEL, MISS = "#1d2227", "#57606a", "#dfe1dd", "#1b5a9c", "#b5cfe9", "#f0d7ae", "#b42318"
 SECONDS = 150

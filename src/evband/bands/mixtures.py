@@ -12,8 +12,8 @@ from functools import cached_property, lru_cache
 from typing import Self
 
 import numpy as np
+import scipy  # its `special` is imported when first used
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import logsumexp, ndtri
 
 from evband.bands.kernels import mixture_crps, mixture_quantiles, tail_table
 from evband.errors import SettingsError
@@ -149,7 +149,7 @@ class LocationScale(Mixture):
 
     def closed_form(self, level: float) -> Array:
         """sqrt((t_nu s)^2 + z^2 EU) with the mean scale and the mean nu."""
-        t, z = self.standard.typical_quantile(0.5 + level / 2), ndtri(0.5 + level / 2)
+        t, z = self.standard.typical_quantile(0.5 + level / 2), scipy.special.ndtri(0.5 + level / 2)
         scale = self._by_chunk(lambda mu, s, _: s.mean(axis=0))
         return np.asarray(np.sqrt((t * scale) ** 2 + z**2 * self.epistemic))
 
@@ -170,7 +170,7 @@ class LocationScale(Mixture):
 
         def log_density(mu: Array, s: Array, rows: slice) -> Array:
             each = self.standard.logpdf((target[rows] - mu) / s) - np.log(s)
-            return np.asarray(logsumexp(each, axis=0) - np.log(self.count))
+            return np.asarray(scipy.special.logsumexp(each, axis=0) - np.log(self.count))
 
         return self._by_chunk(log_density)
 

@@ -39,6 +39,6 @@ def evaluate(
         with whole_file(json) as temporary:
             temporary.write_text(scores.to_json() + "\n")
     if report:
-        from evband.report import write_report
+        from evband.report.page import write_report
 
         write_report(report, fitted, bands, scores, trips)

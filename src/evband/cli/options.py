@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from evband.channels import KM_PER_MILE
 from evband.settings import ABOUT
 
 
@@ -18,7 +19,7 @@ class Units(StrEnum):
 
     @property
     def per_km(self) -> float:
-        return 1.0 if self is Units.KM else 1.0 / 1.609344
+        return 1.0 if self is Units.KM else 1.0 / KM_PER_MILE
 
 
 def setting(name: str, *names: str, what: str = "") -> Any:

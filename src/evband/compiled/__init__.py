@@ -15,6 +15,7 @@ from typing import Any
 
 import numba
 from numba.core.caching import FunctionCache
+from numba.core.runtime.nrt import rtsys
 
 Stamp = tuple[tuple[float, int], ...]
 
@@ -44,8 +45,11 @@ class _Cache(FunctionCache):
         self._cache_file._source_stamp = (*_files(Path(function.__code__.co_filename).parent), *_kernel_files())
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """As Numba does, without importing everything that compiling needs (a third of a second): a hit needs its runtime only."""
         try:
-            return super().load_overload(sig, target_context)
+            rtsys.initialize(target_context)
+            with self._guard_against_spurious_io_errors():
+                return self._load_overload(sig, target_context)
         except Exception:  # whatever unpickling half a file may raise
             self._forget()
             return None

@@ -26,16 +26,28 @@ def speed_to_arrive(given: Range, way: Route, planned: Callable[[Route], Range],
     fastest = float(np.max(way.speed_kmh))
     if given.arrival_probability >= p:
         return fastest
-    low, high = SLOWEST_KMH, float(np.ceil(fastest))
-    if high <= low or planned(way.at_most(low)).arrival_probability < p:
+    if given.battery_kwh <= 0.0:
         return None
+    low, high = SLOWEST_KMH - 1.0, float(np.ceil(fastest))
+    left = {high: given.spare_kwh(p)}  # of speeds that were tried
     while high - low > 1.0:
-        middle = float(np.round((low + high) / 2))
-        if planned(way.at_most(middle)).arrival_probability >= p:
-            low = middle
+        kmh = _next_speed(left, low, high)
+        left[kmh] = planned(way.at_most(kmh)).spare_kwh(p)
+        if left[kmh] >= 0.0:
+            low = kmh
         else:
-            high = middle
-    return low
+            high = kmh
+    return low if low in left else None
+
+
+def _next_speed(left: dict[float, float], low: float, high: float) -> float:
+    """The whole speed between two at which nothing is spare, by a line over v^2 (drag) through the two tries nearest to it."""
+    near = sorted(left, key=lambda kmh: abs(left[kmh]))[:2]
+    if len(near) < 2 or left[near[0]] == left[near[1]] or len(left) > 6:
+        return float(np.round((low + high) / 2))
+    a, b = near
+    squared = a**2 - left[a] * (b**2 - a**2) / (left[b] - left[a])
+    return float(np.clip(np.floor(np.sqrt(max(squared, 0.0))), low + 1.0, high - 1.0))
 
 
 def advice(model: PowerModel, given: Range, route: Any, **options: Any) -> dict[str, float | None]:
@@ -45,7 +57,7 @@ def advice(model: PowerModel, given: Range, route: Any, **options: Any) -> dict[
     options = options | {"so_far": driven, "reserve_soc": given.reserve_soc, "doubts": given.doubts}
 
     def planned(slower: Route) -> Range:
-        return plan(model, given.soc, given.capacity_kwh, slower, **options)
+        return plan(model, given.soc, given.capacity_kwh, slower, beyond=False, **options)
 
     return {
         "kmh_for_95": speed_to_arrive(given, way, planned),

@@ -53,7 +53,9 @@ def driven_trip(model: PowerModel, so_far: Any) -> Trip:
     return trip
 
 
-def joined(driven: Trip | None, route: Trip, channels: tuple[str, ...], cabin: Cabin | None = None) -> Trip:
+def joined(
+    driven: Trip | None, route: Trip, channels: tuple[str, ...], cabin: Cabin | None = None, again: bool = True
+) -> Trip:
     """The drive so far, the route, and the route again, as one trip without a break.
 
     Only slopes matter of elevation, so each part's is shifted to begin where the last one ended. Where the route does not
@@ -62,7 +64,7 @@ def joined(driven: Trip | None, route: Trip, channels: tuple[str, ...], cabin: C
     assert route.hz is not None
     names = list(dict.fromkeys(("speed_kmh", "acceleration_ms2", *EDGES, *channels)))
     planned = [c for c in names if c in route.table.columns]
-    parts = [route.table.select(planned), route.table.select(planned)]
+    parts = [route.table.select(planned)] * (1 + again)
     if driven is not None:
         own = [c for c in (*names, "power_kw", AGE, "segment") if c in driven.table.columns]
         parts.insert(0, driven.table.select(own))

@@ -137,6 +137,10 @@ class Range:
             soc = self.reserve_soc + 100.0 * max(kwh, 0.0) / self.capacity_kwh
         return soc if soc <= 100.0 else None
 
+    def spare_kwh(self, p: float = 0.95) -> float:
+        """What the battery holds beyond the p-quantile of the energy to every point: 0 or more where it arrives so surely."""
+        return self.battery_kwh - float(self.route.quantiles(self.past, p, self.battery_sd).max())
+
     def to_load_kwh(self, p: float = 0.95) -> float | None:
         """Energy to load before departure for that chance; 0 where the charge is enough, None where no charge is."""
         soc = self.soc_needed(p)
@@ -171,10 +175,12 @@ def plan(
     so_far: Any = None,
     ambient_c: float | None = None,
     doubts: Doubts = SURE_OF_ALL,
+    beyond: bool = True,
 ) -> Range:
     """How far a battery reaches along a route (`evband.routes`); `so_far` is a log of the drive up to now, with its power.
 
-    `capacity_kwh` None takes the battery, and how sure it is, from the data sheet of a started model."""
+    `capacity_kwh` None takes the battery, and how sure it is, from the data sheet of a started model. Without `beyond`
+    the way ends with the route: that halves the work where only the arrival matters."""
     capacity_kwh, doubts = known_battery(model, capacity_kwh, doubts)
     check_battery(soc, capacity_kwh, reserve_soc)
     driven = None if so_far is None else driven_trip(model, so_far)
@@ -187,19 +193,20 @@ def plan(
     trip = way.on_grid(model.settings_.hz, model.settings_.bridge_s)
     once, rows = len(trip), 0 if driven is None else len(driven)
     errors = model.errors_
-    drive, spreads = _predicted(model, way, joined(driven, trip, model.feature_map_.channels, cabin_of(model)), rows, trip.distance_km, doubts)  # fmt: skip
+    whole = joined(driven, trip, model.feature_map_.channels, cabin_of(model), again=beyond)
+    drive, spreads = _predicted(model, way, whole, rows, trip.distance_km, doubts)
     past = SoFar(errors)
     past.drive(drive.rows(slice(0, rows)))
     planned = planned_of(model) if way.log is None else None
-    ahead, again = (
+    ahead, *again = (
         Ahead.of(drive.rows(part), errors, doubts={n: kw[part] for n, kw in spreads.items()}, planned=planned)
-        for part in (slice(rows, rows + once), slice(rows + once, None))
+        for part in (slice(rows, rows + once), slice(rows + once, None))[: 1 + beyond]
     )
     if ahead.km[-1] <= 0:
         raise TripsError(f"The route {way.name} does not move; give one with a length.")
     found = Range(soc, reserve_soc, capacity_kwh, ahead, ahead, past, (), doubts)
-    battery, sd = found.battery_kwh, found.battery_sd
-    found = replace(found, way=long_enough(ahead, again, battery, past, sd))
+    if beyond:
+        found = replace(found, way=long_enough(ahead, again[0], found.battery_kwh, past, found.battery_sd))
     notes = [*way.notes, *_notes(model, trip, drive, found, rows, driven is not None)]
     return replace(found, notes=tuple(notes))
 

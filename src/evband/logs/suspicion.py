@@ -16,14 +16,14 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from evband.channels import CHANNELS, from_unit, known_units
+from evband.channels import CHANNELS, KM_PER_MILE, from_unit, known_units
 from evband.trips.power import is_slow
 from evband.trips.quality import Finding, Kind
 from evband.trips.readings import Series
 
 Array = NDArray[np.float64]
 _LEAST = 60  # rows of driving that a suspicion takes
-_SIMPLE = {3.6: "m/s", 1.609344: "mph"}
+_SIMPLE = {3.6: "m/s", KM_PER_MILE: "mph"}
 
 
 def suspicions(series: Mapping[str, Series], found_before: Sequence[Finding] = ()) -> list[Finding]:

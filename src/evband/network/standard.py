@@ -11,8 +11,8 @@ from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
+import scipy  # its `special` is imported when first used
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import betaln, gammaln, ndtr, ndtri, stdtr, stdtrit
 
 from evband.errors import SettingsError
 
@@ -101,18 +101,20 @@ class Student(Standard):
         return self.nu
 
     def survival(self, z: Array) -> Array:
-        return np.asarray(stdtr(self.nu[:, None], -z))
+        return np.asarray(scipy.special.stdtr(self.nu[:, None], -z))
 
     def logpdf(self, z: Array) -> Array:
         return standard_logpdf(z, self.nu[:, None])
 
     def quantile(self, p: ArrayLike) -> Array:
         p = np.asarray(p, np.float64)
-        return np.where(np.isinf(self.nu)[:, None], ndtri(p), stdtrit(self._finite[:, None], p))
+        return np.where(
+            np.isinf(self.nu)[:, None], scipy.special.ndtri(p), scipy.special.stdtrit(self._finite[:, None], p)
+        )
 
     def typical_quantile(self, p: float) -> float:
         """At the mean nu."""
-        return float(stdtrit(self.nu.mean(), p))
+        return float(scipy.special.stdtrit(self.nu.mean(), p))
 
     def crps(self, z: Array) -> Array:
         """(Jordan, Krueger & Lerch 2019), F the CDF and f the density; the Gaussian's at nu = inf.
@@ -123,9 +125,14 @@ class Student(Standard):
         nu = float(self.nu[0])
         density = np.exp(standard_logpdf(z, nu))
         if math.isinf(nu):
-            return np.asarray(z * (2 * ndtr(z) - 1) + 2 * density - 1 / math.sqrt(math.pi))
-        constant = 2 * math.sqrt(nu) / (nu - 1) * math.exp(betaln(0.5, nu - 0.5) - 2 * betaln(0.5, nu / 2))
-        return np.asarray(z * (2 * stdtr(nu, z) - 1) + 2 * density * (nu + z * z) / (nu - 1) - constant)
+            return np.asarray(z * (2 * scipy.special.ndtr(z) - 1) + 2 * density - 1 / math.sqrt(math.pi))
+        constant = (
+            2
+            * math.sqrt(nu)
+            / (nu - 1)
+            * math.exp(scipy.special.betaln(0.5, nu - 0.5) - 2 * scipy.special.betaln(0.5, nu / 2))
+        )
+        return np.asarray(z * (2 * scipy.special.stdtr(nu, z) - 1) + 2 * density * (nu + z * z) / (nu - 1) - constant)
 
 
 def standard_logpdf(z: ArrayLike, nu: ArrayLike) -> Array:
@@ -133,6 +140,8 @@ def standard_logpdf(z: ArrayLike, nu: ArrayLike) -> Array:
     z, nu = np.asarray(z, dtype=np.float64), np.asarray(nu, dtype=np.float64)
     heavy = np.isfinite(nu)
     degrees = np.where(heavy, nu, 1.0)
-    constant = gammaln((degrees + 1) / 2) - gammaln(degrees / 2) - 0.5 * np.log(degrees * np.pi)
+    constant = (
+        scipy.special.gammaln((degrees + 1) / 2) - scipy.special.gammaln(degrees / 2) - 0.5 * np.log(degrees * np.pi)
+    )
     student = constant - 0.5 * (degrees + 1) * np.log1p(z * z / degrees)
     return np.asarray(np.where(heavy, student, -0.5 * (z * z + np.log(2 * np.pi))))

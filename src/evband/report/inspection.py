@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Column, Table
 
-from evband.energy.trip import KM_PER_MILE
+from evband.channels import KM_PER_MILE
 from evband.logs.consumption import SPEED_STEP_KMH, TEMPERATURE_STEP_C, Use, by_class, minutes, total
 
 if TYPE_CHECKING:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from rich.table import Table
 
-from evband.energy.trip import KM_PER_MILE, Energies, EnergyBand
+from evband.channels import KM_PER_MILE
+from evband.energy.trip import Energies, EnergyBand
 
 if TYPE_CHECKING:
     from evband.energy.range import Range

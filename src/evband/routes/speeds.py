@@ -17,6 +17,8 @@ import re
 import numpy as np
 from numpy.typing import NDArray
 
+from evband.channels import KM_PER_MILE
+
 Array = NDArray[np.float64]
 
 BY_CLASS = {
@@ -47,7 +49,7 @@ def _limit_kmh(limit: object) -> float:
     match = re.fullmatch(r"\s*(\d{1,3})\s*(mph|km/h|kmh)?\s*", limit) if isinstance(limit, str) else None
     if match is None:
         return float("nan")
-    kmh = float(match[1]) * (1.609344 if match[2] == "mph" else 1.0)
+    kmh = float(match[1]) * (KM_PER_MILE if match[2] == "mph" else 1.0)
     return kmh if 5 <= kmh <= 200 else float("nan")
 
 

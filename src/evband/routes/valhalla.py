@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evband.channels import KM_PER_MILE
 from evband.errors import LogError
 from evband.routes.geo import along, decode_polyline, scaled
 from evband.routes.speeds import OF_LIMIT, road_speed
@@ -15,7 +16,6 @@ from evband.routes.way import Way, from_speeds
 
 Array = NDArray[np.float64]
 
-MILE = 1.609344
 NOTE = f"Valhalla's speeds (those of the limits) are lowered to {OF_LIMIT:.0%}"
 
 
@@ -30,7 +30,7 @@ def read_route(data: dict[str, Any], where: str) -> Way:
         raise LogError(f"{where}: Valhalla found no route ({str(data['error'])[:120]}); check the two points.")
     try:
         trip = data["trip"]
-        unit = MILE if str(trip.get("units", "")).startswith("mile") else 1.0
+        unit = KM_PER_MILE if str(trip.get("units", "")).startswith("mile") else 1.0
         steps = [(m["length"], m["time"]) for leg in trip["legs"] for m in leg["maneuvers"] if m["length"] > 0]
         metres, seconds = np.array(steps, dtype=float).T
         metres = 1000.0 * unit * metres
@@ -49,7 +49,7 @@ def read_route(data: dict[str, Any], where: str) -> Way:
 def read_trace(data: dict[str, Any], where: str) -> Way:
     """/trace_attributes: the speed of every edge; elevation at the edges' middles where it was asked for."""
     try:
-        unit = MILE if str(data.get("units", "")).startswith("mile") else 1.0
+        unit = KM_PER_MILE if str(data.get("units", "")).startswith("mile") else 1.0
         edges = [edge for edge in data["edges"] if edge["length"] > 0]
         metres = 1000.0 * unit * np.array([float(edge["length"]) for edge in edges])
         speed = np.array([_edge_speed(edge, unit) for edge in edges])

@@ -13,12 +13,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, get_args
 
+from evband.channels import KM_PER_MILE
 from evband.errors import VehicleError
 
 Body = Literal["car", "suv", "van", "bus", "truck"]
 Source = Literal["maker", "epa", "wltp", "coast-down", "user", "estimate", "sharpened"]
 
-LBF, MILE = 4.4482216152605, 1.609344  # N, km
+LBF = 4.4482216152605  # N
 
 UNITS: dict[str, str] = {
     "kerb_kg": "kg", "load_kg": "kg", "cd": "", "area_m2": "m2", "cda_m2": "m2", "crr": "", "battery_kwh": "kWh",
@@ -223,7 +224,7 @@ def _coast_down(data: dict[str, Any], where: str) -> tuple[float, float, float] 
             f"{where}: a coast-down is three numbers [A, B, C] of F = A + B v + C v^2; it is {letters!r}."
         )
     a, b, c = (float(x) for x in letters)
-    return (a, b, c) if imperial is None else (a * LBF, b * LBF / MILE, c * LBF / MILE**2)
+    return (a, b, c) if imperial is None else (a * LBF, b * LBF / KM_PER_MILE, c * LBF / KM_PER_MILE**2)
 
 
 def _check(sheet: Sheet) -> None:

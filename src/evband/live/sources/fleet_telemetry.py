@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from evband.channels import KM_PER_MILE
 from evband.live.config import Car, Mqtt
 from evband.live.reading import CHARGING, Reading, number
 
-KM_PER_MILE = 1.609344
 FIELDS = {
     "VehicleSpeed": ("speed_kmh", KM_PER_MILE),
     "LongitudinalAcceleration": ("acceleration_ms2", 1.0),

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from evband.channels import KM_PER_MILE
 from evband.errors import LogError
 from evband.logs.formats import clock, columns, text
 from evband.logs.formats.columns import Column
@@ -29,7 +30,6 @@ _KNOWN = {
     "soc": Column("soc_pct", "%", 1e-4),
 }
 _CABIN = {"est pwr a/c(50w)": 0.05, "est pwr htr(250w)": 0.25}
-_MPH = 1.609344
 
 
 def detect(head: bytes) -> bool:
@@ -49,7 +49,7 @@ def read(path: Path, data: bytes, options: ReadOptions) -> list[Readings]:
     if "soc_pct" in found and np.median(found["soc_pct"][1]) < 0.05:  # some versions write percent
         found["soc_pct"] = (found["soc_pct"][0], 1e4 * found["soc_pct"][1])
     if "speed_kmh" in found and _in_miles(*found["speed_kmh"], *found.get("distance_km", (np.empty(0), np.empty(0)))):
-        found["speed_kmh"] = (found["speed_kmh"][0], _MPH * found["speed_kmh"][1])
+        found["speed_kmh"] = (found["speed_kmh"][0], KM_PER_MILE * found["speed_kmh"][1])
         notes.append("speed_kmh: the odometer shows that 'Speed' is in mph")
     return columns.drives(path, trip_id(path), NAME, found, tuple(notes))
 
