@@ -74,9 +74,9 @@ def test_a_long_drive_is_kept_in_pieces(started: evband.PowerModel, monkeypatch:
         stream.line(line)
     learner = stream._stream.learner
     assert learner is not None
-    assert len(learner._rows) < 150
-    assert learner._before.adaptation_.minutes == pytest.approx(8.0, abs=2.0)
-    assert learner._before.adaptation_.trips == 1
+    assert len(learner.rows) < 150
+    assert learner.before.adaptation_.minutes == pytest.approx(8.0, abs=2.0)
+    assert learner.before.adaptation_.trips == 1
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,8 @@ def folder(tmp_path_factory):
 
 def test_parts_on_one_engine_are_as_good_as_models_of_their_own(folder, stepped, drive):
     shared = stepped({}, fleet={"dir": str(folder), "capacity_kwh": 60.0})
-    single = stepped({name: {"model": str(folder / "cars" / f"{name}.evband")} for name in MASSES})
+    own = {name: {"model": str(folder / "cars" / f"{name}.evband"), "learn": False} for name in MASSES}
+    single = stepped(own)
     assert (len(shared.service.groups), len(single.service.groups)) == (1, 3)
     for live in (shared, single):
         for k, row in enumerate(drive.slice(200, 90).iter_rows(named=True)):

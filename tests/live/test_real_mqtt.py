@@ -7,6 +7,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+import evband
 from drives import small_model
 from evband.live.run import DEMO
 from evband.model import load
@@ -234,4 +235,33 @@ def test_kill_9_and_on(broker, tmp_path, drive):
     finally:
         whole.stop()
         broken.stop()
+        sender.close()
+
+
+def test_a_started_car_learns_and_goes_on_after_kill_9(broker, tmp_path):
+    """Eighty measured seconds, killed after seventy: the minute it learned is there again and told."""
+    evband.start("Renault Zoe 52 kWh").save(tmp_path / "zoe.evband")
+    car = {"id": "zoe", "source": "json", "model": str(tmp_path / "zoe.evband")}
+    sender, served = Listener(broker.port), Served(tmp_path, config(broker, car, store=True))
+    start = float(int(time.time())) - 75.0
+
+    def send(first, last, row):
+        for i in range(first, last):
+            values = {"utc": start + i, "speed": row[SPEED][i], "power": row["power_kw"][i]}
+            sender.send("evband/zoe/in", json.dumps(values), qos=1)
+
+    try:
+        row = pl.read_csv(DEMO / "drive.csv").slice(220, 90).fill_null(1.0).to_dict(as_series=False)
+        wait_for(lambda: served.metric("evband_mqtt_connected") == 1)
+        send(0, 70, row)
+        learned = wait_for(lambda: (found := served.get("/api/cars/zoe")["learned"])["minutes"] >= 1.0 and found)
+        assert learned["band_wider_pct"] < 0.0
+        served.kill()
+        send(70, 80, row)
+        served.start()
+        wait_for(lambda: served.metric("evband_bands_total") >= 5)
+        again = wait_for(lambda: (found := served.get("/api/cars/zoe")["learned"])["minutes"] >= 1.25 and found)
+        assert again["trips"] == learned["trips"] == 1
+    finally:
+        served.stop()
         sender.close()

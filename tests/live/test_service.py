@@ -106,10 +106,10 @@ def test_a_restart_goes_on_without_a_seam(stepped, drive, tmp_path):
     first.service.store.start()
     found = [bands(first.drive("a", drive.slice(100, 120)))]
     text = json.dumps({"distance_km": [0, 40], "speed_kmh": [90, 90]})
-    first.service.set_route("a", first.service.plan_route("a", text), text)
+    first.service.routes.set("a", first.service.routes.plan("a", text), text)
     first.service.stop()
     second = stepped({"a": {}}, store={"path": "s.sqlite"})
-    second.service.trip_log.resume(first.now)
+    second.service.routes.start(second.service.trip_log.resume(first.now))
     second.service.pool.submit(int).result()
     assert second.service.ranges[0].routes[0][0].end_km == pytest.approx(40.0, abs=0.5)
     second.now = first.now
@@ -138,7 +138,7 @@ def test_a_route_gives_arrival(stepped, drive):
     chances = []
     for km in (20.0, 250.0, 900.0):
         text = json.dumps({"distance_km": [0, km], "speed_kmh": [90, 90]})
-        live.service.set_route("a", live.service.plan_route("a", text), text)
+        live.service.routes.set("a", live.service.routes.plan("a", text), text)
         live.drive("a", drive.slice(230, 2))
         car = live.car("a")
         assert car["arrival_probability_empty"] >= car["arrival_probability"]

@@ -26,12 +26,14 @@ from evband.trips.identity import ENOUGH, marks
 
 if TYPE_CHECKING:
     from evband.model import PowerModel
+    from evband.network.tick.engine import Engine
 
 FIRST_S, GROWTH, MOST_S = 60.0, 1.25, 1800.0
 PARKED_S = 300.0  # standing longer ends a drive
 CHARGING_KW = -0.5  # at a standstill: what comes in is not the car's own doing
 EXTRA = 3  # numbers of a row beside its features: whether the state starts there, speed, power
 LARGEST = 1e6  # no feature of a row is beyond it
+COMPARED_S = 60.0  # over which a model that has learned is compared with the one before
 
 Rows = NDArray[np.float64]
 
@@ -42,7 +44,7 @@ class Learner:
     def __init__(self, model: PowerModel, seed: int = 0) -> None:
         if model.adaptation_ is None:
             raise SettingsError("only a model that began with evband start learns while driving; fit this one again.")
-        self.model = self._before = self._given = model
+        self.model = self.before = self._given = model  # `before`: without the drive under way
         self.notes: list[str] = []  # what whoever drives should know; whoever shows them empties the list
         self._hz, self._seed = float(model.settings_.hz), seed
         self._inputs = len(model.feature_map_.input_names)
@@ -51,7 +53,7 @@ class Learner:
 
     def _begin(self) -> None:
         """A new drive."""
-        self._rows: list[Rows] = []
+        self.rows: list[Rows] = []  # of the drive so far
         self._known = 0  # rows with power
         self._due = FIRST_S * self._hz  # rows with power at which to learn next
         self._learned = 0  # rows that the model has learned from
@@ -66,15 +68,15 @@ class Learner:
         standing = speed_kmh < STANDING_KMH
         self._stood = self._stood + 1.0 / self._hz if standing else 0.0
         if self._stood > PARKED_S:
-            return self.end() if self._rows else False
+            return self.end() if self.rows else False
         power = math.nan if power_kw is None or (standing and power_kw < CHARGING_KW) else power_kw
-        row = np.concatenate([x, r, [start or not self._rows, speed_kmh, power]])
-        self._rows.append(row)
+        row = np.concatenate([x, r, [start or not self.rows, speed_kmh, power]])
+        self.rows.append(row)
         self._known += math.isfinite(power)
-        if len(self._rows) >= MOST_S * self._hz:
+        if len(self.rows) >= MOST_S * self._hz:
             return self._next_piece()
         if self._known >= self._due:
-            return self._learn(len(self._rows))
+            return self._learn(len(self.rows))
         return False
 
     def end(self) -> bool:
@@ -83,42 +85,53 @@ class Learner:
         self._begin()
         return changed
 
-    def lately(self, count: int) -> list[tuple[NDArray[np.float64], NDArray[np.float64]]]:
-        """(x, r) of the last rows of the drive."""
-        return [(row[: self._inputs], row[self._inputs : -EXTRA]) for row in self._rows[-count:]]
+    def compared(self, before: Engine, after: Engine) -> tuple[float, float] | None:
+        """By how much the mean of `after` is higher on the last rows of the drive, in kW, and how many times as wide its band is;
+        None without rows. Both engines are left in a state of their own."""
+        rows = self.rows[-int(COMPARED_S * self._hz) :]
+        if not rows:
+            return None
+        found = []
+        for engine in (before, after):
+            engine.reset(0)
+            found.append(
+                np.mean([engine.tick(row[: self._inputs], row[self._inputs : -EXTRA]).tolist() for row in rows], 0)
+            )
+        old, new = found  # mean, lower, upper, ...
+        return float(new[0] - old[0]), float((new[2] - new[1]) / (old[2] - old[1]))
 
     def _next_piece(self) -> bool:
-        changed, last, pieces = self._keep(), self._rows[-int(WARMUP_S * self._hz) :], self._pieces + 1
+        changed, last, pieces = self._keep(), self.rows[-int(WARMUP_S * self._hz) :], self._pieces + 1
         self._begin()
-        self._rows, self._pieces = [row.copy() for row in last], pieces
-        self._rows[0][-EXTRA] = 1.0
-        for row in self._rows:
+        self.rows, self._pieces = [row.copy() for row in last], pieces
+        self.rows[0][-EXTRA] = 1.0
+        for row in self.rows:
             row[-1] = math.nan
         return changed
 
     def _keep(self) -> bool:
         """Learn from all rows, for good."""
-        changed = self._known >= FIRST_S * self._hz and self._learn(len(self._rows))
-        if self.model is not self._before:
+        changed = self._known >= FIRST_S * self._hz and self._learn(len(self.rows))
+        if self.model is not self.before:
             self.notes += another_car(self.model)
-        self._before = self.model
+        self.before = self.model
         return changed
 
     def _learn(self, count: int) -> bool:
         """`evband adapt` of the first rows of the drive; a drive that cannot be this car's teaches nothing."""
-        rows = np.stack(self._rows[:count])
+        rows = np.stack(self.rows[:count])
         x, r, (start, speed, power) = rows[:, : self._inputs], rows[:, self._inputs : -EXTRA], rows[:, -EXTRA:].T
         self._learned, self._due = count, max(self._due, GROWTH * float(np.isfinite(power).sum()))
         try:
             traces = marks(speed, power)
-            if len(set(traces).intersection(self._before.fingerprints_)) >= ENOUGH:
+            if len(set(traces).intersection(self.before.fingerprints_)) >= ENOUGH:
                 raise TripsError("the model has learned from this drive already.")
             one = np.zeros(count, np.int64)
-            found = evidence_of(self._before, x.astype(np.float32), r.astype(np.float32), start > 0, power, one, speed)
-            notes = check_evidence(self._before, found.y, found.r)
-            self.model = updated(self._before, found, int(not self._pieces), traces, self._seed)
+            found = evidence_of(self.before, x.astype(np.float32), r.astype(np.float32), start > 0, power, one, speed)
+            notes = check_evidence(self.before, found.y, found.r)
+            self.model = updated(self.before, found, int(not self._pieces), traces, self._seed)
         except EvbandError as problem:
-            notes, self.model = [f"nothing is learned from this drive: {problem}".rstrip(".")], self._before
+            notes, self.model = [f"nothing is learned from this drive: {problem}".rstrip(".")], self.before
         self.notes += [] if self._refused else notes
         self._refused |= bool(notes)
         return True
@@ -127,12 +140,13 @@ class Learner:
         """All that is needed to go on later, JSON-able."""
         from evband.artifact import to_bytes
 
-        kept = None if self._before is self._given else _text(to_bytes(self._before))
-        rows = np.stack(self._rows).tobytes() if self._rows else b""
-        return {
-            "kept": kept, "rows": _text(rows), "learned": self._learned, "pieces": self._pieces, "stood": self._stood,
-            "refused": self._refused,
-        }  # fmt: skip
+        kept = None if self.before is self._given else _text(to_bytes(self.before))
+        rows = np.stack(self.rows).tobytes() if self.rows else b""
+        return self.progress() | {"kept": kept, "rows": _text(rows)}
+
+    def progress(self) -> dict[str, Any]:
+        """Where the drive stands, but for its rows."""
+        return {"learned": self._learned, "pieces": self._pieces, "stood": self._stood, "refused": self._refused}
 
     def restore(self, saved: Mapping[str, Any]) -> None:
         """Go on from what `to_dict` gave, with the same model; a damaged state is one sentence."""
@@ -162,9 +176,9 @@ class Learner:
         before = self._given if saved["kept"] is None else from_bytes(base64.b64decode(saved["kept"], validate=True))
         if before.adaptation_ is None or before.feature_map_.to_dict() != self._given.feature_map_.to_dict():
             raise ValueError("it is another car's")
-        self.model = self._before = before
+        self.model = self.before = before
         self._begin()
-        self._rows, self._pieces, self._stood = [row.copy() for row in rows], pieces, stood
+        self.rows, self._pieces, self._stood = [row.copy() for row in rows], pieces, stood
         self._known = int(np.isfinite(rows[:, -1]).sum())
         self._refused = True  # as told before the stream ended
         if learned:

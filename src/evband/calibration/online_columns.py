@@ -46,6 +46,12 @@ class OnlineColumns:
             self.offset_kw[cars] += np.minimum(gain, 1.0) * (power - mean - self.offset_kw[cars])
         self.ticks[cars] += 1
 
+    def follow(self, cars: Cars, shift_kw: float, widening: float) -> None:
+        """`OnlineCalibration.follow` of each."""
+        bound = math.log(self.rule.limit)
+        self.offset_kw[cars] -= shift_kw
+        self.log_stretch[cars] = np.clip(self.log_stretch[cars] - math.log(widening), -bound, bound)
+
     def to_dict(self, car: int) -> dict[str, float]:
         return {name: float(getattr(self, name)[car]) for name in _STATE}
 

@@ -59,6 +59,7 @@ class Car:
     reserve_soc: float = 10.0
     route: str | None = None  # file with the route that it starts with: CSV, JSON or GPX
     calibrate: bool = True  # learn online from measured power; widen bands of slow feeds
+    learn: bool = True  # a started model learns the car from measured power
     power_unit: str | None = None  # W or kW; found by comparing with motion if not given
     invert_power: bool | None = None  # positive means charging; found by comparing with motion if not given
     file: str | None = None  # replay: any readable log

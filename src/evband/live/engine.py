@@ -13,6 +13,7 @@ from evband.channels import AGE, EDGES, STANDING_KMH, VALUES
 from evband.energy import RowMean
 from evband.features.columns import FeatureColumns
 from evband.live.assemble import Batch
+from evband.live.learning import Learning
 from evband.live.parts import Parts
 from evband.live.power_check import PowerCheck
 from evband.live.slow import LASTS_S, PATIENCE_S, Slow
@@ -49,18 +50,21 @@ class Group:
     """`cars` (numbers in the service) with one model; `calibrate`: learn from measured power and widen bands of slow feeds.
 
     Without `calibrate` bands equal those of `evband predict` on the same readings. With `parts` the model is that of one of the
-    cars, and each has heads and a data sheet of its own.
+    cars, and each has heads and a data sheet of its own. A car whose started model learns (`learn`) is a group by itself.
     """
 
     def __init__(
-        self, model: PowerModel, cars: Cars, calibrate: bool, check: PowerCheck, parts: Parts | None = None, level: float = 0.9
+        self, model: PowerModel, cars: Cars, calibrate: bool, check: PowerCheck, parts: Parts | None = None, level: float = 0.9,
+        learn: bool = False,
     ) -> None:  # fmt: skip
         from evband.features import WARMUP_S
 
         count = len(cars)
-        self.model, self.cars, self.calibrate, self.level, self._check = model, cars, calibrate, level, check
-        self.hz = float(model.settings_.hz)
-        self.engine = engine_of(model, level, vehicles=count)
+        self.cars, self.calibrate, self.level, self._check = cars, calibrate, level, check
+        self.hz, self.parts = float(model.settings_.hz), parts
+        self._heavy = np.ones(count) if parts is None else parts.heavy
+        self.learning = Learning(model, level) if learn else None
+        self._use(model)
         self.features = FeatureColumns(model.feature_map_, count, None if parts is None else parts.sheets)
         slow = (
             {"max_gap_s": PATIENCE_S, "lasts_s": LASTS_S} if calibrate else {}
@@ -69,15 +73,9 @@ class Group:
             slow = {"bridge_s": model.settings_.bridge_s}
         self.bins = BinColumns(self.hz, count, CHANNELS, **slow)
         self.online = OnlineColumns(count, level, self.hz)
-        self.parts, heavy = parts, np.ones(count) if parts is None else parts.heavy
-        self.slow = Slow(model, level, heavy)
         errors = None if model.energy_ is None else model.errors_
         self._over_trips = None if errors is None else RowMean(model.feature_map_, errors.mean)
-        self.tally = Tally(errors, heavy, self.engine.sizes.members, self.hz, level)
-        stretches = np.array([[model.calibration_.moving, model.calibration_.standing]])
-        self._stretches = np.repeat(stretches, count, 0) if parts is None else parts.fleet.stretch[parts.rows]
-        if parts is not None:
-            self.engine.own_heads(*parts.heads)
+        self.tally = Tally(errors, self._heavy, self.engine.sizes.members, self.hz, level)
         self._standstill = model.feature_map_.standstill
         self._warmup_rows = WARMUP_S * self.hz
         self._out = np.zeros((count, len(BAND)))
@@ -90,6 +88,25 @@ class Group:
         self.unknown = np.zeros((count, len(model.feature_map_.channels)), bool)  # inputs without a value
         self.age = np.zeros(count)  # s from the last speed reading to the last row
         self._compile()
+
+    def _use(self, model: PowerModel) -> None:
+        """Make bands with this model from now on."""
+        count, parts = len(self.cars), self.parts
+        self.model, self.engine = model, engine_of(model, self.level, vehicles=count)
+        self.slow = Slow(model, self.level, self._heavy)
+        stretches = np.array([[model.calibration_.moving, model.calibration_.standing]])
+        self._stretches = np.repeat(stretches, count, 0) if parts is None else parts.fleet.stretch[parts.rows]
+        if parts is not None:
+            self.engine.own_heads(*parts.heads)
+
+    def _follow(self) -> None:
+        """Go on with what was learned, as `evband.streaming.Stream` does."""
+        assert self.learning is not None
+        before, state = self.engine, self.engine.state(0)
+        self._use(self.learning.model)
+        if (differ := self.learning.compared(before, self.engine)) is not None:
+            self.online.follow(np.zeros(1, np.int64), *differ)
+        self.engine.set_state(0, *state)
 
     def _compile(self) -> None:
         """Let everything that is compiled be compiled now, and not while readings wait."""
@@ -140,6 +157,10 @@ class Group:
         self.tally.add(cars, speed, mean, noise, outside, power, location, measuring)
         band = self._calibrated(cars, raw, power, speed, rows.sure) if self.calibrate else raw
         warmup = self.since[cars] < self._warmup_rows
+        if self.learning is not None and self.learning.take(
+            x[0], r[0], bool(self.since[0] == 0), float(speed[0]), float(power[0]), float(rows.sure[0])
+        ):
+            self._follow()
         self.since[cars] += 1
         self.rows[cars] += 1
         self.at[cars], self.speed[cars], self.power[cars] = rows.time, speed, power
@@ -152,6 +173,7 @@ class Group:
         """Drives and segments that start with these rows."""
         new = rows.car[rows.first]
         if len(new):
+            self._end()
             self.features.reset(new)
             self.online.reset(new)
             self.tally.reset(new)
@@ -181,6 +203,13 @@ class Group:
     def finish(self, cars: Cars) -> None:
         """End the drives of these cars: no rows until they move."""
         self.bins.bins.idle[cars] = True
+        if len(cars):
+            self._end()
+
+    def _end(self) -> None:
+        """What the drive taught stays."""
+        if self.learning is not None and self.learning.end():
+            self._follow()
 
     def forget(self, car: int) -> None:
         """As if nothing of this car had ever been read."""
@@ -189,6 +218,9 @@ class Group:
         self.features.reset(one)
         self.online.reset(one)
         self.tally.reset(one)
+        if self.learning is not None:
+            self.learning.forget()
+            self._use(self.learning.model)
         self.engine.reset(car)
         for column in (self.at, self.began, self.moved, self.speed, self.power, self.band):
             column[car] = np.nan
@@ -201,10 +233,16 @@ class Group:
         saved |= {name: getattr(self, name).to_dict(car) for name in ("bins", "features", "online", "tally")}
         if network:
             saved["h"], saved["c"] = (part.ravel().tolist() for part in self.engine.state(car))
+        if self.learning is not None:
+            saved["learning"] = self.learning.to_dict()
         return saved
 
-    def restore(self, car: int, saved: dict[str, Any]) -> None:
-        """Go on from what `to_dict` gave; raises where it does not fit. Without the network's state it warms up anew."""
+    def restore(self, car: int, saved: dict[str, Any], rows: list[bytes], model: tuple[str, bytes] | None) -> None:
+        """Go on from what `to_dict` gave and `Learning.lesson` wrote; raises where it does not fit. Without the network's state it
+        warms up anew."""
+        if self.learning is not None:
+            self.learning.restore(saved.get("learning"), rows, model)
+            self._use(self.learning.model)
         for name in ("bins", "features", "online", "tally"):
             getattr(self, name).restore(car, saved[name])
         for name in _NUMBERS:

@@ -118,6 +118,7 @@ class Api:
             felt = float(ranges.ambient(np.array([local]), self.service.assembler.newest[group.cars])[0])
             found |= {"ambient_temp_c": None if felt != felt else felt}
             found |= {"reserve_soc": float(ranges.reserve[local]), "level": group.level, "hz": group.hz}
+            found |= {"learned": None if group.learning is None else group.learning.details()}
         settings = self.service.roster.cars[number]
         found |= {"source": settings.source, "calibrate": settings.calibrate, "capacity_kwh": settings.capacity_kwh}
         return found
@@ -131,18 +132,18 @@ class Api:
         car, body = self._car(request), await request.body()
         text = body.decode("utf-8", "replace")
         try:
-            work = self.service.pool.submit(self.service.plan_route, car, text)
+            work = self.service.pool.submit(self.service.routes.plan, car, text)
             way = await asyncio.wait_for(asyncio.wrap_future(work), 60.0)
         except (EvbandError, ValueError) as problem:
             raise HTTPException(422, f"The route cannot be used: {problem}") from None
         except TimeoutError:
             raise HTTPException(503, "Planning took too long; give a shorter route.") from None
-        self.service.set_route(car, way, text)
+        self.service.routes.set(car, way, text)
         return JSONResponse({"id": car, "route_km": way.end_km, "notes": list(way.notes)})
 
     async def no_route(self, request: Request) -> Response:
         car = self._car(request)
-        self.service.set_route(car, None, None)
+        self.service.routes.set(car, None)
         return JSONResponse({"id": car, "route_km": None})
 
     async def trips(self, request: Request) -> Response:

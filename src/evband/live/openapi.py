@@ -25,6 +25,7 @@ _CAR: dict[str, Any] = {
         "degraded": {"type": ["string", "null"], "description": "why bands are worse than they could be"},
         **{name: _NUMBER for name in ("speed_kmh", "soc_pct", "distance_km")},
         "changes": {"type": "array", "items": {"type": "object"}, "description": "of one car only: ranges minutes apart and what they rested on, each [before, after]"},
+        "learned": {"type": ["object", "null"], "description": "of one car only: from how many minutes and drives its started model learned, and how much wider (negative: narrower) its band became"},
         "why": {"type": "object", "properties": {name: _NUMBER for name in ("drive_pct", "weather_pct")}, "description": "of one car only: percent of consumption ahead"},
     },
 }  # fmt: skip

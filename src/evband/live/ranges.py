@@ -37,9 +37,21 @@ class Ranges:
         self.arrival, self.arrival_empty = np.full(count, np.nan), np.full(count, np.nan)
         self._looked = np.full(count, -np.inf)
         self._soc_at, self._kwh_then = np.full(count, np.nan), np.zeros(count)
-        self.routes: dict[int, tuple[Way, float]] = {}  # car -> its way, and the distance driven when it was set
+        self.routes: dict[
+            int, tuple[Way, float, str]
+        ] = {}  # car -> its way, distance driven when it was set, as it was sent
         self.changes: Changes | None = None  # set at home: what changed and why is for people
         self._spread = np.random.default_rng(0).uniform(0.0, EVERY_S, count)
+
+    def soon(self, car: int) -> None:
+        """Look at this car's range with the next step."""
+        self._looked[car] = -np.inf
+
+    def look_anew(self) -> dict[int, tuple[Way, float, str]]:
+        """The model has learned: plan with it from now on. Routes that are still planned with the one before."""
+        self.ways = Ways(self.group.model, self.ways.pool)
+        self._looked[:] = -np.inf
+        return dict(self.routes)
 
     def capacity(self, cars: Cars) -> Array:
         told = self._in.last_v[self.group.cars[cars], CAP]
@@ -129,7 +141,7 @@ class Ranges:
                 self.km[cars[same]] = reaches(way.ahead, battery[same], self.group.tally.past(cars[same]))
 
     def _routed(self, car: int, battery: float, whole: float) -> None:
-        way, begun = self.routes[car]
+        way, begun, _ = self.routes[car]
         driven = max(float(self.group.tally["km"][car]) - begun, 0.0)
         rest, past = way.ahead.after(driven), self.group.tally.past_of(car)
         self.km[car] = rest.reach(battery, past, tuple(LEVELS.values()))

@@ -26,7 +26,11 @@ CREATE TABLE minutes (t REAL, car INTEGER, trip REAL, rows INTEGER, {", ".join(f
 CREATE TABLE snapshots (car INTEGER PRIMARY KEY, at REAL, state BLOB);
 CREATE TABLE routes (car INTEGER PRIMARY KEY, at REAL, driven_km REAL, route TEXT);
 """
-MIGRATIONS = (_FIRST,)  # step i brings a database from version i to i + 1; add at the end, never change one
+_LEARNING = """
+CREATE TABLE lessons (car INTEGER, n INTEGER, row BLOB, PRIMARY KEY (car, n)) WITHOUT ROWID;
+CREATE TABLE learned (car INTEGER PRIMARY KEY, given TEXT, model BLOB);
+"""
+MIGRATIONS = (_FIRST, _LEARNING)  # step i brings a database from version i to i + 1; add at the end, never change one
 
 
 def migrate(database: sqlite3.Connection, path: str) -> None:

@@ -6,37 +6,34 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from evband.errors import EvbandError, SettingsError
 from evband.live import states
 from evband.live.assemble import COLUMN, SPEED, Assembler, Batch
+from evband.live.car_routes import CarRoutes
 from evband.live.changes import Changes
 from evband.live.config import Config
 from evband.live.engine import Advance, Group
 from evband.live.fleet import Roster, roster
 from evband.live.objects import objects
 from evband.live.power_check import PowerCheck
-from evband.live.ranges import AMBIENT, Ranges
+from evband.live.ranges import Ranges
 from evband.live.reading import CHARGING, Reading, Sample
 from evband.live.record import Record
-from evband.live.routes_in import route_of
 from evband.live.sources import TRUSTED
 from evband.live.store import Store
 from evband.live.trip_log import TripLog
-from evband.live.ways import Way, Ways
+from evband.live.ways import Ways
 from evband.trips.bin_columns import DUPLICATE, LATE, NEW_TRIP_S
 
 Listener = Callable[[list[tuple[str, bytes]]], None]
 Receiver = Callable[[], Callable[[], None] | None]
 HEARTBEAT_S = 20.0  # a car whose state does not change is published this often
 SNAPSHOT_S, FLEET_SNAPSHOT_S = 1.0, 60.0
-TYPICAL_KWH = 75.0  # of a car whose battery nobody told
 SUSPECT = 10.0  # powers beyond any limit of late that it takes to doubt the unit
 
 
@@ -64,7 +61,7 @@ class Service:
         if len(cars) <= config.store.snapshot_cars:
             for ranges in self.ranges:
                 ranges.changes = Changes()
-        self.trip_log = TripLog(self)
+        self.trip_log, self.routes = TripLog(self), CarRoutes(self)
         self.record = None if config.server.record is None else Record(config.path(config.server.record))
         self.state = np.zeros(len(cars), np.int8)
         self.latest: dict[str, bytes] = {}
@@ -86,22 +83,30 @@ class Service:
                 self.assembler.rate[i] = car.speed
 
     def _groups(self, cars: list[Any]) -> None:
-        """Cars that share a model and how it is used are columns of one engine."""
-        keys: dict[tuple[int, bool, bool], list[int]] = {}
+        """Cars that share a model and how it is used are columns of one engine; one that learns is by itself."""
+        keys: dict[tuple[int, bool, bool, int | None], list[int]] = {}
         for i, car in enumerate(cars):
-            keys.setdefault((id(self.roster.models[i]), car.calibrate, i in self.roster.rows), []).append(i)
+            key = (id(self.roster.models[i]), car.calibrate, i in self.roster.rows, i if self._learns(i) else None)
+            keys.setdefault(key, []).append(i)
         self.groups: list[Group] = []
         self.ranges: list[Ranges] = []
         self.place = np.zeros((len(cars), 2), np.int64)  # group, and number in it
-        for (_, calibrate, _), members in keys.items():
+        for (_, calibrate, _, learner), members in keys.items():
             numbers = np.array(members)
             model = self.roster.models[members[0]]
-            group = Group(model, numbers, calibrate, self.check, self.roster.parts(members))
+            parts = self.roster.parts(members)
+            group = Group(model, numbers, calibrate, self.check, parts, learn=learner is not None)
             capacity = np.array([np.nan if cars[i].capacity_kwh is None else cars[i].capacity_kwh for i in members])
             reserve = np.array([cars[i].reserve_soc for i in members])
             self.place[numbers, 0], self.place[numbers, 1] = len(self.groups), np.arange(len(members))
             self.groups.append(group)
             self.ranges.append(Ranges(group, self.assembler, Ways(model, self.pool), capacity, reserve))
+
+    def _learns(self, number: int) -> bool:
+        """A started model learns its car, unless switched off; a fleet's parts learn by `evband fleet`."""
+        car, known = self.roster.cars[number], self.roster.models[number].adaptation_ is not None
+        few = len(self.ids) <= self.config.store.snapshot_cars
+        return known and few and car.learn and car.calibrate and number not in self.roster.rows
 
     # Running --------------------------------------------------------------------------------------------------------
 
@@ -130,25 +135,12 @@ class Service:
             self.store.after(acknowledge)
 
     def start(self) -> None:
+        under_way: set[int] = set()
         if self.store is not None:
-            self.trip_log.resume(time.time())
+            under_way = self.trip_log.resume(time.time())
             self.store.start()
-        self._first_routes()
+        self.routes.start(under_way)
         self._thread.start()
-
-    def _first_routes(self) -> None:
-        """Routes of the configuration, planned in the background; a wrong one stops the start."""
-        for car in self.roster.cars:
-            if car.route is not None:
-                text = Path(car.route).read_text("utf-8", "replace") if Path(car.route).is_file() else ""
-                try:
-                    route_of(text)
-                except (EvbandError, ValueError) as problem:
-                    raise SettingsError(f"{car.route}: the route of {car.id} cannot be used: {problem}") from None
-                self.pool.submit(self._plan_and_set, car.id, text)
-
-    def _plan_and_set(self, car: str, text: str) -> None:
-        self.set_route(car, self.plan_route(car, text), text)
 
     def stop(self) -> None:
         self._stop.set()
@@ -218,6 +210,8 @@ class Service:
         for reason, fate in (("late", LATE), ("duplicate", DUPLICATE)):
             self.assembler.drops.add_many(reason, cars[group.fate == fate])
         state = self._states(group, own, now)
+        if ranges.ways.model is not group.model:  # it has learned
+            self.routes.again(ranges)
         self.trip_log.follow(group, advances, now)
         due = ranges.due(now)
         if len(due):
@@ -286,32 +280,9 @@ class Service:
         group, local = self.place[number].tolist()
         return number, self.groups[group], self.ranges[group], local
 
-    def plan_route(self, car: str, text: str) -> Way:
-        """A route as it was sent, planned for this car at the temperature it feels; slow."""
-        found = self.where(car)
-        assert found is not None
-        number, _, ranges, _ = found
-        ambient = float(self.assembler.last_v[number, AMBIENT])
-        capacity = self.roster.cars[number].capacity_kwh or TYPICAL_KWH
-        return ranges.ways.plan(route_of(text), None if ambient != ambient else ambient, capacity)()
-
-    def set_route(self, car: str, way: Way | None, text: str | None, driven_km: float | None = None) -> None:
-        """Give a car a planned way, from where it is now or was after `driven_km` of this drive."""
-        found = self.where(car)
-        assert found is not None
-        number, group, ranges, local = found
-        with self.lock:
-            driven = float(group.tally["km"][local]) if driven_km is None else driven_km
-            if way is None:
-                ranges.routes.pop(local, None)
-            else:
-                ranges.routes[local] = (way, driven)
-            if ranges.changes is not None:
-                ranges.changes.forget(local)
-            ranges._looked[local] = -np.inf
-            self._said[number] = -np.inf
-            if self.store is not None and driven_km is None:
-                self.store.route(number, time.time(), driven, text)
+    def tell_soon(self, number: int) -> None:
+        """Publish this car's state with the next step, whether it changes or not."""
+        self._said[number] = -np.inf
 
     def forget(self, car: str) -> None:
         """Delete everything known of a car."""
@@ -328,7 +299,7 @@ class Service:
             self.check.notes.pop(number, None)
             self.state[number] = states.WAITING
             self.trip_log.forget(number)
-            self._said[number] = -np.inf
+            self.tell_soon(number)
             if self.store is not None:
                 self.store.delete(number)
 

@@ -1,4 +1,4 @@
-"""What is kept: drives, bands per second and later per minute, calibration, routes. SQLite in WAL mode, one commit per second (at home: per step).
+"""What is kept: drives, bands per second and later per minute, calibration, what was learned, routes. SQLite in WAL mode, one commit per second (at home: per step).
 
 A process that is killed loses what came after the last commit, under two seconds, and nothing that the broker sends again. A backup is a copy of the file
 (`sqlite3 FILE ".backup COPY"` while it runs). A full disk loses rows, which are counted, and nothing else.
@@ -22,6 +22,7 @@ import orjson
 from evband.errors import SettingsError
 from evband.live.config import Store as Settings
 from evband.live.engine import Advance
+from evband.live.learning import Lesson
 from evband.live.schema import INPUTS, MINUTE, SECONDS, TRIP, migrate
 
 COMMIT_S, HOME_COMMIT_S = 1.0, 0.1  # a home's messages are acknowledged by the commit
@@ -114,10 +115,22 @@ class Store:
         number = int(self.numbers[car])
         self._do(lambda database: database.execute("DELETE FROM trips WHERE car = ? AND began = ?", (number, began)))
 
-    def snapshots(self, found: Iterable[tuple[int, float, bytes]]) -> None:
-        """State of cars: number, time, JSON."""
+    def snapshots(self, found: Iterable[tuple[int, float, bytes]], lessons: Iterable[tuple[int, Lesson]] = ()) -> None:
+        """State of cars: number, time, JSON; and what they learned, with it or not at all."""
         rows = [(int(self.numbers[car]), at, state) for car, at, state in found]
-        self._do(lambda database: database.executemany("INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?)", rows))
+        taught = [(int(self.numbers[car]), lesson) for car, lesson in lessons]
+
+        def work(database: sqlite3.Connection) -> None:
+            database.executemany("INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?)", rows)
+            for number, lesson in taught:
+                if lesson.first == 0:
+                    database.execute("DELETE FROM lessons WHERE car = ?", (number,))
+                numbered = [(number, n, row) for n, row in enumerate(lesson.rows, lesson.first)]
+                database.executemany("INSERT OR REPLACE INTO lessons VALUES (?, ?, ?)", numbered)
+                if lesson.model is not None:
+                    database.execute("INSERT OR REPLACE INTO learned VALUES (?, ?, ?)", (number, *lesson.model))
+
+        self._do(work)
 
     def route(self, car: int, at: float, driven_km: float, route: str | None) -> None:
         """Keep a car's route, or that it has none."""
@@ -133,7 +146,7 @@ class Store:
         number = int(self.numbers[car])
 
         def work(database: sqlite3.Connection) -> None:
-            for table in ("seconds", "minutes", "trips", "snapshots", "routes"):
+            for table in ("seconds", "minutes", "trips", "snapshots", "routes", "lessons", "learned"):
                 database.execute(f"DELETE FROM {table} WHERE car = ?", (number,))
 
         self._do(work)
@@ -248,6 +261,13 @@ class Store:
     def saved(self) -> dict[int, dict[str, Any]]:
         """The last snapshot of each car that has one, by its number here."""
         return self._by_car("SELECT car, state FROM snapshots", lambda row: orjson.loads(row[1]))
+
+    def taught(self, car: int) -> tuple[list[bytes], tuple[str, bytes] | None]:
+        """(rows of the drive under way, of which model it learned and what that has become) of a car."""
+        one = (int(self.numbers[car]),)
+        rows = [bytes(row) for (row,) in self._read("SELECT row FROM lessons WHERE car = ? ORDER BY n", one)]
+        model = self._read("SELECT given, model FROM learned WHERE car = ?", one)
+        return rows, (str(model[0][0]), bytes(model[0][1])) if model else None
 
     def saved_routes(self) -> dict[int, tuple[float, str]]:
         """(distance driven when it was set, route) of each car that has one."""

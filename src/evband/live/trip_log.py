@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from evband.errors import EvbandError
 from evband.live.assemble import COLUMN
 from evband.live.engine import Advance, Group
 
@@ -86,7 +84,7 @@ class TripLog:
         """Write the state of those of these cars that went on since the last time."""
         service = self._service
         assert service.store is not None
-        found = []
+        found, lessons = [], []
         for number in numbers:
             if self._dirty[number]:
                 self._dirty[number] = False
@@ -96,11 +94,13 @@ class TripLog:
                     "assembler": service.assembler.to_dict(number),
                 }
                 found.append((number, now, orjson.dumps(state)))
+                if (learning := service.groups[group].learning) is not None:
+                    lessons.append((number, learning.lesson()))
         if found:
-            service.store.snapshots(found)
+            service.store.snapshots(found, lessons)
 
-    def resume(self, now: float) -> None:
-        """Go on with every car from its last snapshot; one that does not fit starts anew."""
+    def resume(self, now: float) -> set[int]:
+        """Go on with every car from its last snapshot; one that does not fit starts anew. Cars that are under way."""
         service = self._service
         assert service.store is not None
         open_drives = {}
@@ -110,7 +110,7 @@ class TripLog:
             try:
                 service.check.restore(number, saved["power_check"])
                 service.assembler.restore(number, saved["assembler"], now)
-                group.restore(local, saved)
+                group.restore(local, saved, *service.store.taught(number))
             except (KeyError, TypeError, ValueError):
                 service.assembler.forget(number)
                 group.forget(local)
@@ -119,10 +119,4 @@ class TripLog:
                 open_drives[number] = float(group.began[local])
                 service.store.resumed(number, open_drives[number])
         service.store.close_trips(open_drives)
-        for number, (driven, text) in service.store.saved_routes().items():
-            if number in open_drives:  # a route belongs to its drive
-                service.pool.submit(self._replan, service.ids[number], driven, text)
-
-    def _replan(self, car: str, driven: float, text: str) -> None:
-        with suppress(EvbandError, ValueError):
-            self._service.set_route(car, self._service.plan_route(car, text), text, driven)
+        return set(open_drives)

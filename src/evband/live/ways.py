@@ -118,7 +118,7 @@ class Ways:
     """The ways of one model's cars: a shared one per weather, and those of cars that have a route."""
 
     def __init__(self, model: PowerModel, pool: Executor) -> None:
-        self._model, self._pool = model, pool
+        self.model, self.pool = model, pool
         self._shared: dict[float | None, Way | Future[Way] | str] = {}
         self.problem: str | None = (
             None if model.energy_ is not None else "the model has no energy calibration, so it knows no range"
@@ -130,7 +130,7 @@ class Ways:
             return None
         key = None if ambient_c != ambient_c else round(ambient_c / WEATHER_STEP_C) * WEATHER_STEP_C
         if key not in self._shared:
-            self._shared[key] = self._pool.submit(plan_way, self._model, typical_route(), key, LARGEST_KWH, POINTS)
+            self._shared[key] = self.pool.submit(plan_way, self.model, typical_route(), key, LARGEST_KWH, POINTS)
         return self._finished(key)
 
     def _finished(self, key: float | None) -> Way | None:
@@ -147,6 +147,6 @@ class Ways:
 
     def plan(self, route: Any, ambient_c: float | None, capacity_kwh: float) -> Callable[[], Way]:
         """A call that plans a route; slow, so not for the engine's thread."""
-        if self._model.energy_ is None:
+        if self.model.energy_ is None:
             raise SettingsError(str(self.problem))
-        return lambda: plan_way(self._model, route, ambient_c, capacity_kwh, 400)
+        return lambda: plan_way(self.model, route, ambient_c, capacity_kwh, 400)

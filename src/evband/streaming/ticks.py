@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from evband.adaptation.driving import Learner
     from evband.model import PowerModel
 
-COMPARED_S = 60.0  # over which a model that has learned is compared with the one before
-
 
 @dataclass(frozen=True, slots=True)
 class Band:
@@ -102,12 +100,8 @@ class Stream:
         assert self.online is not None
         before, state = self.engine, self.engine.state(0)
         self._use(self.learner.model)
-        if rows := self.learner.lately(int(COMPARED_S * self.hz)):
-            before.reset(0)
-            old, new = (
-                np.mean([engine.tick(x, r).tolist() for x, r in rows], 0) for engine in (before, self.engine)
-            )  # mean, lower, upper, ...
-            self.online.follow(new[0] - old[0], (new[2] - new[1]) / (old[2] - old[1]))
+        if (differ := self.learner.compared(before, self.engine)) is not None:
+            self.online.follow(*differ)
         self.engine.set_state(0, *state)
 
     def step(self, values: Mapping[str, float | None]) -> Band:
