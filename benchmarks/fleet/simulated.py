@@ -28,6 +28,7 @@ from evband.vehicles.find import catalogue
 Array = NDArray[np.float64]
 
 SEED, SECONDS, PER_FILE = 18, 600, 50
+SLOWEST = 3  # times as long a way back may take
 
 
 def car(number: int) -> tuple[Sheet, Specimen]:
@@ -41,22 +42,42 @@ def car(number: int) -> tuple[Sheet, Specimen]:
     return sheet, replace(drawn, sheet=printed, mass_kg=mass, cda_m2=cda, crr=crr, motor_kw=power)
 
 
-def trip(number: int, which: int, rolling: float = 1.0) -> pl.DataFrame:
-    """Ten minutes of one car."""
+def trip(number: int, which: int, rolling: float = 1.0, home: bool = False) -> pl.DataFrame:
+    """Ten minutes of one car on a road of its own; with `home` every second trip goes back along the road of the one before,
+    as long as that takes."""
     specimen = car(number)[1]
     specimen = replace(specimen, crr=specimen.crr * rolling)
     rng = np.random.default_rng([SEED, number, which])
     ambient = float(np.clip(12.0 + 10.0 * rng.standard_normal(), -18.0, 38.0))
-    stretches = [(kind, seconds / 2.0) for kind, seconds in population._stretches(specimen, rng)[:6]]
-    count = int(SECONDS / STEP_S)
-    reference = random_drive(stretches, rng, population._roads(specimen))
-    speed = follow(reference, STEP_S, count, float(rng.uniform(0.5, 2.0)), rng)
-    mass = specimen.mass_kg * (1.0 + float(rng.random() < 1 / 3) * rng.uniform(0.0, 0.15))
-    elevation, grade = population._terrain(specimen, np.cumsum(speed) * STEP_S, rng)
+    back = home and which % 2 == 1
+    speed, mass, elevation, grade = _on_a_road(specimen, rng, SLOWEST * SECONDS if back else SECONDS)
+    if back:
+        out = np.random.default_rng([SEED, number, which - 1])
+        out.standard_normal()
+        speed, elevation, grade = _way_back(speed, _on_a_road(specimen, out, SECONDS))
     force = population._resistance(specimen, mass, speed, elevation, grade, ambient, rng)
     power = population._with_regeneration(specimen, mass, speed, drive_train(specimen, mass, speed, force), rng)
-    power = power + population._auxiliaries(specimen, count, ambient, rng)
+    power = power + population._auxiliaries(specimen, len(speed), ambient, rng)
     return _logged(specimen, speed, power, elevation, ambient, rng)
+
+
+def _on_a_road(specimen: Specimen, rng: np.random.Generator, seconds: int) -> tuple[Array, float, Array, Array]:
+    """(speed, mass, elevation, grade) of a drive."""
+    stretches = [(kind, duration / 2.0) for kind, duration in population._stretches(specimen, rng)[:6]]
+    reference = random_drive(stretches, rng, population._roads(specimen))
+    speed = follow(reference, STEP_S, int(seconds / STEP_S), float(rng.uniform(0.5, 2.0)), rng)
+    mass = specimen.mass_kg * (1.0 + float(rng.random() < 1 / 3) * rng.uniform(0.0, 0.15))
+    return speed, mass, *population._terrain(specimen, np.cumsum(speed) * STEP_S, rng)
+
+
+def _way_back(speed: Array, road: tuple[Array, float, Array, Array]) -> tuple[Array, Array, Array]:
+    """(speed, elevation, grade) along a road from its end to its beginning, in whole seconds."""
+    there, _, elevation, grade = road
+    gone, back = np.cumsum(there) * STEP_S, np.cumsum(speed) * STEP_S
+    steps = int(1.0 / STEP_S)
+    count = max(120, int(np.searchsorted(back, gone[-1])) // steps) * steps
+    left = gone[-1] - back[:count]
+    return speed[:count], np.interp(left, gone, elevation), -np.interp(left, gone, grade)
 
 
 def drive_train(specimen: Specimen, mass: float, speed: Array, force_n: Array) -> Array:
@@ -73,25 +94,30 @@ def _logged(
 ) -> pl.DataFrame:
     logger, steps = specimen.logger, int(1.0 / STEP_S)
     each = slice(steps - 1, None, steps)
-    time_s: Array = np.arange(1.0, SECONDS + 1.0)
-    noise = logger.power_noise * rng.standard_t(4.0, SECONDS)
+    seconds = len(speed) // steps
+    time_s: Array = np.arange(1.0, seconds + 1.0)
+    noise = logger.power_noise * rng.standard_t(4.0, seconds)
     readings = {
         "time_s": time_s,
-        "speed_kmh": 3.6 * speed[each] * logger.speed_gain + logger.speed_noise_kmh * rng.standard_normal(SECONDS),
-        "power_kw": power.reshape(-1, steps).mean(1) * (1.0 + noise) + 0.05 * rng.standard_normal(SECONDS),
+        "speed_kmh": 3.6 * speed[each] * logger.speed_gain + logger.speed_noise_kmh * rng.standard_normal(seconds),
+        "power_kw": power.reshape(-1, steps).mean(1) * (1.0 + noise) + 0.05 * rng.standard_normal(seconds),
     }
     readings["speed_kmh"] = np.where(speed[each] < 0.1, 0.0, np.maximum(readings["speed_kmh"], 0.0))
     if logger.elevation:
-        readings["elevation_m"] = elevation[each] + logger.elevation_noise_m * smooth_noise(SECONDS, 15.0, rng)
+        readings["elevation_m"] = elevation[each] + logger.elevation_noise_m * smooth_noise(seconds, 15.0, rng)
     if logger.ambient:
-        readings["ambient_temp_c"] = np.full(SECONDS, ambient + logger.ambient_bias_c)
+        readings["ambient_temp_c"] = np.full(seconds, ambient + logger.ambient_bias_c)
     return pl.DataFrame({name: np.round(values, 2) for name, values in readings.items()})
 
 
-def table(number: int, trips: range, rolling: Callable[[int], float] = lambda _: 1.0) -> pl.DataFrame:
+def table(
+    number: int, trips: range, rolling: Callable[[int], float] = lambda _: 1.0, home: bool = False
+) -> pl.DataFrame:
     """Some trips of one car, with its id and theirs; of a car without a channel that is empty."""
     found = [
-        trip(number, j, rolling(j)).with_columns(trip_id=pl.lit(f"{number}-{j}"), vehicle_id=pl.lit(f"car{number:06d}"))
+        trip(number, j, rolling(j), home).with_columns(
+            trip_id=pl.lit(f"{number}-{j}"), vehicle_id=pl.lit(f"car{number:06d}")
+        )
         for j in trips
     ]
     return pl.concat(found, how="diagonal")

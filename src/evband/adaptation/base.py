@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as save_tensors
 
+from evband.adaptation.groups import Groups
 from evband.errors import ArtifactError
 from evband.features.wheel import INPUTS, ROADS
 from evband.files import read_bounded, whole_file
@@ -54,6 +55,9 @@ class Base:
     trip_effect: tuple[float, float, float]  # deviation of a trip's own offset in W/kg, share of drag, of rolling
     errors: dict[str, float]  # of mean power along a trip (`evband.energy.ErrorModel`), in W/kg
     about: str  # what it was learned from
+    groups: Groups = field(
+        default_factory=Groups
+    )  # how the mean cars of bodies, makes and models differ from that of all
 
     @property
     def members(self) -> int:
@@ -62,7 +66,7 @@ class Base:
     @cached_property
     def digest(self) -> str:
         """Names this base in the files of cars that rest on it."""
-        return hashlib.sha256(self.theta.tobytes() + self.spread.tobytes()).hexdigest()[:16]
+        return hashlib.sha256(self.theta.tobytes() + self.spread.tobytes() + self.groups.bytes).hexdigest()[:16]
 
     @cached_property
     def covariance(self) -> NDArray[np.float64]:
@@ -96,11 +100,13 @@ class Base:
     def save(self, path: Path) -> None:
         tensors: dict[str, NDArray] = {"theta": self.theta, "spread": self.spread.astype(np.float16),
                                        "cars": self.cars.astype(np.float16)}  # fmt: skip
+        if self.groups.shifts is not None:
+            tensors["groups"] = self.groups.shifts.astype(np.float16)
         numbers = {
             "version": VERSION, "hidden": self.hidden, "inputs": INPUTS, "roads": ROADS, "x_shift": self.x_shift.tolist(),
             "x_scale": self.x_scale.tolist(), "r_scale": self.r_scale.tolist(), "unit": self.unit,
             "scale_shift": self.scale_shift, "scale_sd": self.scale_sd, "trip_effect": list(self.trip_effect),
-            "errors": self.errors, "about": self.about,
+            "errors": self.errors, "about": self.about, "groups": self.groups.names,
         }  # fmt: skip
         data = save_tensors(tensors, {KEY: json.dumps(numbers, allow_nan=False)})
         with whole_file(path) as temporary:
@@ -156,4 +162,5 @@ def _checked(meta: dict[str, Any], tensors: dict[str, NDArray]) -> Base:
     return Base(
         hidden=hidden, theta=theta, spread=spread, cars=cars, **vectors, **numbers, trip_effect=(effect[0], effect[1], effect[2]),
         errors=errors, about=str(meta["about"]),
+        groups=Groups.checked(meta.get("groups", []), tensors.get("groups"), *spread.shape[:2]),
     )  # fmt: skip

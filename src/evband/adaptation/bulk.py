@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evband.adaptation.base import Base
+from evband.adaptation.groups import kinds_of
 from evband.adaptation.part import find_base, moved, part_meta, part_tensors
 from evband.adaptation.starting import sheet_map
 from evband.calibration.value import Calibration
@@ -44,6 +45,7 @@ class Fleet:
     kwh_100km: NDArray[np.float64]  # [cars] on the drive that all cars are compared on; NaN where it is not known
     bad: tuple[tuple[Path, str], ...]  # parts that could not be read, and why
     scales: NDArray[np.float64] | None = None  # [cars, 2] mean and deviation of the log scale's offset
+    kinds: tuple[tuple[str, ...], ...] = ()  # [cars], groups that each belongs to
 
     def __len__(self) -> int:
         return len(self.files)
@@ -61,7 +63,9 @@ class Fleet:
 
 def read_parts(files: Iterable[Path], base: Base | None = None) -> Fleet:
     """The parts of many cars on one base, 0.2 ms each; one that is damaged, or rests on another base, is named in `bad`."""
-    good: list[tuple[Path, Floats, Floats, tuple[float, ...]]] = []  # file, weights, level, numbers
+    from evband.vehicles import Sheet
+
+    good: list[tuple[Path, Floats, Floats, tuple[str, ...], tuple[float, ...]]] = []  # weights, level, kinds, numbers
     bad: list[tuple[Path, str]] = []
     ground = base
     for file in files:
@@ -71,9 +75,9 @@ def read_parts(files: Iterable[Path], base: Base | None = None) -> Fleet:
             ground = ground or find_base(file, str(meta["base"]))
             if meta["base"] != ground.digest:
                 raise ArtifactError("it rests on another base than the others.")
-            good.append(
-                (file, *_checked(tensors, ground), (*_wheel(meta["sheet"]), *_rest(meta), *_scale(meta["scale"])))
-            )
+            sheet = Sheet.from_dict(meta["sheet"])
+            numbers = (sheet.mass_kg, sheet.cda_m2, sheet.crr, *_rest(meta), *_scale(meta["scale"]))
+            good.append((file, *_checked(tensors, ground), kinds_of(sheet), numbers))
         except (EvbandError, OSError, LookupError, TypeError, ValueError) as problem:
             bad.append((file, str(problem)))
     if ground is None:
@@ -85,9 +89,10 @@ def read_parts(files: Iterable[Path], base: Base | None = None) -> Fleet:
     for k, (_, difference, own, *_) in enumerate(good):
         weights[k] += difference
         level[k] += own
-    numbers = np.array([each for *_, each in good]).reshape(-1, 8)
-    wheels, stretch, kwh, scales = numbers[:, :3], numbers[:, 3:5], numbers[:, 5], numbers[:, 6:]
-    return Fleet(ground, tuple(file for file, *_ in good), weights, level, wheels, stretch, kwh, tuple(bad), scales)
+    table = np.array([each for *_, each in good]).reshape(-1, 8)
+    wheels, stretch, kwh, scales = table[:, :3], table[:, 3:5], table[:, 5], table[:, 6:]
+    paths, kinds = tuple(file for file, *_ in good), tuple(each for *_, each, _ in good)
+    return Fleet(ground, paths, weights, level, wheels, stretch, kwh, tuple(bad), scales, kinds)
 
 
 def _checked(tensors: dict[str, NDArray], ground: Base) -> tuple[Floats, Floats]:
@@ -104,13 +109,6 @@ def _scale(saved: Any) -> tuple[float, ...]:
     if not (abs(mean) <= 10 and 0 < sd < 10):
         raise ArtifactError("the car's part is out of bounds; make it again with evband fleet fit.")
     return mean, sd
-
-
-def _wheel(sheet: dict[str, Any]) -> tuple[float, ...]:
-    from evband.vehicles import Sheet
-
-    found = Sheet.from_dict(sheet)
-    return found.mass_kg, found.cda_m2, found.crr
 
 
 def _rest(meta: dict[str, Any]) -> tuple[float, ...]:

@@ -151,7 +151,7 @@ def members_of(ground: Base, sheet: Sheet, seed: int) -> NDArray[np.float32]:
     roads = len(ROADS)
     drawn = ground.cars[np.arange(len(theta)), _spread_out(len(theta), ground.cars.shape[1], rng)].astype(float)
     draws, level = _balanced(drawn[:, :-1]), drawn[:, -1]
-    deviation = np.einsum("mpq,mq->mp", ground.root, draws)
+    deviation = np.einsum("mpq,mq->mp", ground.root, draws) + ground.groups.shift_of(sheet)
     for number, parts in PARTS.items():  # a sheet less certain than those of the population
         more = max(0.0, sheet.uncertainty(number) ** 2 - POPULATION[number] ** 2) ** 0.5
         error = more * _balanced(rng.standard_normal((len(theta), 1)))[:, 0]

@@ -3,7 +3,9 @@
 Weights of member m in car c are a draw from the car's posterior, so over cars their mean and covariance are what an EM
 step gives: the covariance of posterior means plus the mean of posterior covariances. Both are drawn towards the base,
 which counts as `CARS_OF_MEAN` and `CARS_OF_SPREAD` cars. A car whose weights lie far from the others' (a broken log)
-counts less: with d_c its mean squared distance in units of the base's spread, as  min(1, FAR median(d) / d_c)^2.
+counts less: with d_c its mean squared distance in units of the base's spread, as  min(1, FAR median(d) / d_c)^2. Bodies,
+makes and models have means of their own as far as their cars show it (`evband.fleet.hierarchy`); the spread is that
+about them.
 """
 
 from __future__ import annotations
@@ -11,15 +13,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evband.adaptation.base import Base
 from evband.adaptation.bulk import read_parts
+from evband.adaptation.groups import Groups, kinds_of
 from evband.errors import ArtifactError, SettingsError
 from evband.features.wheel import INPUTS, ROADS
+from evband.fleet.hierarchy import shrunk
+from evband.vehicles import Sheet
 
 if TYPE_CHECKING:
     from evband.model import PowerModel
@@ -29,7 +34,16 @@ FAR = 2.0
 FEWEST = 3
 
 Array = NDArray[np.float64]
-Facts = tuple[NDArray[np.float32], float, float]  # weights [members, Q], mean and deviation of the log scale's offset
+Kinds = Sequence[tuple[str, ...]]  # a car's groups
+
+
+class Facts(NamedTuple):
+    """What a car teaches."""
+
+    weights: NDArray[np.float32]  # [members, Q]
+    level: float  # mean and deviation of the log scale's offset
+    spread: float
+    kinds: tuple[str, ...]
 
 
 def fleet_prior(folders: Iterable[str | Path], output: Path, base: Base | None = None) -> tuple[int, int]:
@@ -45,51 +59,58 @@ def fleet_prior(folders: Iterable[str | Path], output: Path, base: Base | None =
             f"{cars} cars are too few to learn how cars differ, {FEWEST} are needed; fit more cars of the fleet."
         )
     assert found.scales is not None
-    _between(found.base, found.weights, *found.scales.T).save(output)
+    _between(found.base, found.weights, found.scales[:, 0], found.scales[:, 1], found.kinds).save(output)
     return cars, len(found.bad)
 
 
 def facts_of(model: PowerModel) -> Facts:
     """What a car, started and adapted, teaches."""
-    views = model.architecture_.unpack(model.theta_)
-    return np.concatenate([views["road_w"], views["head_w"][:, 0]], 1).astype(np.float32), *model.adaptation_.scale
+    views, state = model.architecture_.unpack(model.theta_), model.adaptation_
+    weights = np.concatenate([views["road_w"], views["head_w"][:, 0]], 1).astype(np.float32)
+    level, spread = state.scale
+    return Facts(weights, level, spread, kinds_of(Sheet.from_dict(state.sheet)))
 
 
 def between(ground: Base, cars: Sequence[Facts]) -> Base:
     """The base with the mean and spread of these cars, all started on `ground`."""
-    weights, levels, spreads = zip(*cars, strict=True)
-    return _between(ground, np.stack(weights), np.array(levels), np.array(spreads))
+    weights, levels, spreads, kinds = zip(*cars, strict=True)
+    return _between(ground, np.stack(weights), np.array(levels), np.array(spreads), kinds)
 
 
-def _between(ground: Base, weights: NDArray[np.float32], levels: Array, spreads: Array) -> Base:
-    """The base with this fleet's mean and spread; weights [cars, members, Q]."""
+def _between(ground: Base, weights: NDArray[np.float32], levels: Array, spreads: Array, kinds: Kinds) -> Base:
+    """The base with this fleet's mean and spread, and means of its kinds of cars; weights [cars, members, Q]."""
     arch = ground.settings(1.0, 0).architecture(len(INPUTS), len(ROADS))
     theta = ground.theta.copy()
     views = arch.unpack(theta)
     share = _trust(ground, weights)
     total = float(share.sum())
-    covariance = np.empty(ground.spread.shape)
-    for m in range(len(theta)):
+    off, covariance = np.empty_like(weights), np.empty(ground.spread.shape)  # off the mean, in units of the old spread
+    for m, root in enumerate(ground.root):
         old = np.concatenate([views["road_w"][m], views["head_w"][m, 0]]).astype(float)
-        mine = weights[:, m].astype(float)
-        mean = (CARS_OF_MEAN * old + share @ mine) / (CARS_OF_MEAN + total)
-        off = mine - mean
-        found = (off * share[:, None]).T @ off
-        covariance[m] = (CARS_OF_SPREAD * ground.spread[m].astype(float) + found) / (CARS_OF_SPREAD + total)
+        mean = (CARS_OF_MEAN * old + share @ weights[:, m]) / (CARS_OF_MEAN + total)
+        off[:, m] = np.linalg.solve(root, (weights[:, m] - mean).T).T
         views["road_w"][m], views["head_w"][m, 0] = mean[: len(ROADS)], mean[len(ROADS) :]
+    groups = shrunk(off, share, kinds)
+    off -= groups.fitted
+    for m, root in enumerate(ground.root):
+        found = root @ ((off[:, m] * share[:, None]).T @ off[:, m]) @ root.T
+        covariance[m] = (CARS_OF_SPREAD * ground.spread[m].astype(float) + found) / (CARS_OF_SPREAD + total)
     shift = float((CARS_OF_MEAN * ground.scale_shift + share @ levels) / (CARS_OF_MEAN + total))
     variance = share @ ((levels - shift) ** 2 + spreads**2)
     sd = float(((CARS_OF_SPREAD * ground.scale_sd**2 + variance) / (CARS_OF_SPREAD + total)) ** 0.5)
-    about = f"{len(weights)} cars of a fleet on top of {ground.about}"
+    shifts = np.einsum("mpq,gmq->gmp", ground.root, groups.shifts).astype(np.float32)
     return replace(
-        ground, theta=theta, spread=covariance.astype(np.float32), scale_shift=shift, scale_sd=sd, about=about
-    )
+        ground, theta=theta, spread=covariance.astype(np.float32), scale_shift=shift, scale_sd=sd,
+        about=f"{len(weights)} cars of a fleet on top of {ground.about}",
+        groups=Groups(groups.names, shifts) if groups.names else Groups(),
+    )  # fmt: skip
 
 
 def _trust(ground: Base, weights: NDArray[np.float32]) -> Array:
     """[cars], how much each car counts."""
-    roots = np.linalg.cholesky(ground.covariance)
-    off = weights.astype(float) - np.median(weights, 0)
-    distance = np.mean([(np.linalg.solve(root, off[:, m].T) ** 2).mean(0) for m, root in enumerate(roots)], 0)
+    distance = np.zeros(len(weights))
+    for m, root in enumerate(ground.root):
+        off = weights[:, m] - np.median(weights[:, m], 0).astype(float)
+        distance += (np.linalg.solve(root, off.T) ** 2).mean(0) / len(ground.root)
     near = FAR * float(np.median(distance))
     return np.asarray(np.minimum(1.0, near / np.maximum(distance, 1e-12)) ** 2)
