@@ -24,7 +24,7 @@ def readings(seed, count=300, step=1.0):
     gaps = rng.exponential(step, count) + (rng.random(count) < 0.05) * rng.uniform(5, 40, count)
     times = 1000.0 + np.cumsum(gaps)
     values = np.full((count, len(CHANNELS)), np.nan)
-    drawn = {0: (0, 120), 2: (-20, 60), 5: (100, 300), 6: (5, 25)}
+    drawn = {0: (0, 120), 1: (-2, 2), 2: (-20, 60), 5: (100, 300), 6: (5, 25)}
     for j, (low, high) in drawn.items():
         known = rng.random(count) < (0.9 if j == 0 else 0.3)
         values[known, j] = rng.uniform(low, high, known.sum())
@@ -39,11 +39,11 @@ def one_by_one(times, values, hz, bridge_s=0.0):
     return rows
 
 
-def row_dicts(columns, pieces, car):
+def row_dicts(columns, pieces, car, bridge_s=0.0):
     for rows in pieces:
         for i in np.flatnonzero(rows.car == car):
             known = {c: float(v) for c, v in zip(columns.names, rows.values[i], strict=True) if v == v}
-            if columns.layout.bridged:
+            if bridge_s:
                 known[AGE] = 0.0 if rows.fresh[i] else float(rows.age[i])
             yield float(rows.time[i]), known, bool(rows.start[i])
 
@@ -60,7 +60,7 @@ def test_columns_equal_bins_of_each_vehicle(hz, bridge_s):
     assert (fate == 0).all()
     for car, (t, v) in enumerate(feeds):
         expected = one_by_one(t, v, hz, bridge_s)
-        found = list(row_dicts(columns, pieces, car))
+        found = list(row_dicts(columns, pieces, car, bridge_s))
         assert len(found) == len(expected) > 100
         for (time, known, start), row in zip(found, expected, strict=True):
             assert time == pytest.approx(row.time_s, abs=1e-9)

@@ -22,7 +22,13 @@ def test_a_copy_has_the_rows_and_the_power_of_the_trip_but_fewer_readings():
     assert 1 / max(PERIODS_S) <= fresh.mean() <= 1 / min(PERIODS_S) + 0.02
     assert both["age_s"].max() < max(PERIODS_S)
     assert both["segment"].n_unique() == 1
-    np.testing.assert_allclose(both["speed_kmh"].to_numpy()[fresh], both["speed_kmh_whole"].to_numpy()[fresh])
+    np.testing.assert_allclose(both["speed_end_kmh"].to_numpy()[fresh], both["speed_kmh_whole"].to_numpy()[fresh])
+
+
+def test_accelerations_of_a_copy_come_from_its_readings_alone():
+    trip = drive("x", 900)
+    shaken = trip.table.with_columns(acceleration_ms2=pl.lit(7.0))
+    assert copy_of(Trip("x", shaken, trip.hz)).table.equals(copy_of(trip).table)
 
 
 def test_each_seed_thins_otherwise_and_the_same_seed_alike():

@@ -16,7 +16,7 @@ from evband.live.assemble import Batch
 from evband.live.learning import Learning
 from evband.live.parts import Parts
 from evband.live.power_check import PowerCheck
-from evband.live.slow import LASTS_S, PATIENCE_S, Slow
+from evband.live.slow import PATIENCE_S, Slow
 from evband.live.tally import Tally
 from evband.network.tick import engine_of
 from evband.trips.bin_columns import BinColumns
@@ -66,9 +66,7 @@ class Group:
         self.learning = Learning(model, level) if learn else None
         self._use(model)
         self.features = FeatureColumns(model.feature_map_, count, None if parts is None else parts.sheets)
-        slow = (
-            {"max_gap_s": PATIENCE_S, "lasts_s": LASTS_S} if calibrate else {}
-        )  # what a model not trained for it needs
+        slow = {"max_gap_s": PATIENCE_S} if calibrate else {}  # what a model not trained for it needs
         if model.settings_.bridge_s and model.settings_.thinning:  # trained on slow feeds
             slow = {"bridge_s": model.settings_.bridge_s}
         self.bins = BinColumns(self.hz, count, CHANNELS, **slow)

@@ -2,7 +2,7 @@
 
 Power changes with acceleration by ``m v da``, m the effective mass that the model's own mean shows, so a band is widened in
 quadrature by ``z m v s sqrt(1 - r^2)``: z the normal quantile of the level, s the deviation of acceleration in traffic, r the
-correlation of the acceleration in the row with what the readings show (`evband.trips.bin_columns`).
+correlation of the acceleration in the row with what the readings show (`evband.trips.between.sureness`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 ACCELERATION_MS2 = 0.6  # deviation of acceleration in traffic
-LASTS_S = 4.0  # how long an acceleration lasts
 PATIENCE_S = 20.0  # readings further apart are a gap
 
 

@@ -16,12 +16,14 @@ from numpy.typing import NDArray
 
 from evband.channels import EDGES, ELECTRICAL, STANDING_KMH
 from evband.compiled import compiled
+from evband.trips import between
 from evband.trips.bin_layout import Array, Bins, Layout, Rows
-from evband.trips.grid import MAX_GAP_S, SLOW_BINS, held_s
+from evband.trips.grid import MAX_GAP_S, held_s
 
 NEW_TRIP_S = 600.0  # silence for longer than this begins another drive
 SAME = 1e-6  # as in the grid: instants closer than this share of a bin are the same
 TAKEN, DUPLICATE, LATE = 0, 1, 2  # what became of a reading
+_slope_of, _speed_at, _sureness = (compiled()(rule) for rule in (between.slope_of, between.speed_at, between.sureness))
 
 
 @compiled()
@@ -41,21 +43,42 @@ def _forget(b: Bins, speed: int, c: int) -> None:
 
 
 @compiled()
-def _carried_on(w: Layout, b: Bins, c: int, instant: float) -> float:
-    """The last speed reading, carried on along the slope of the last two."""
-    time = b.last_t[c, w.speed]
-    speed: float = b.last_v[c, w.speed]
+def _edges(w: Layout, b: Bins, c: int, end: float) -> tuple[float, float]:
+    """Speed at the bin's start and end, as `evband.trips.grid.speed_edges` has it."""
+    start, time, speed = b.mark[c, 1], b.last_t[c, w.speed], b.last_v[c, w.speed]
+    if b.next[c, 0] == b.next[c, 0]:
+        share = (end - w.width - b.mark[c, 0]) / (b.next[c, 0] - b.mark[c, 0])
+        start += min(max(share, 0.0), 1.0) * (b.next[c, 1] - start)
     if b.before[c, 0] == b.before[c, 0]:
         step = time - b.before[c, 0]
-        speed += (speed - b.before[c, 1]) / step * min(max(instant - time, 0.0), 1.5 * step)
-    return max(speed, 0.0)
+        speed += (speed - b.before[c, 1]) / step * min(max(end - time, 0.0), 1.5 * step)
+    return start, max(speed, 0.0)
+
+
+@compiled()
+def _slow_edges(w: Layout, b: Bins, c: int, end: float, empty: bool) -> tuple[float, float]:
+    """The same where readings lie further apart than the grid, as `evband.trips.grid.slow_motion` has it; else NaN."""
+    time, speed = b.last_t[c, w.speed], b.last_v[c, w.speed]
+    if not empty and not b.next[c, 0] - b.mark[c, 0] > between.SLOW_BINS * w.width:
+        return np.nan, np.nan
+    slope = 0.0
+    if b.before[c, 0] == b.before[c, 0]:
+        slope = _slope_of(time, speed, b.before[c, 0], b.before[c, 1], w.width)
+    if b.last_t[c, w.acceleration] > time - w.width:
+        slope = 3.6 * b.last_v[c, w.acceleration]
+    if empty:
+        start = _speed_at(end - w.width, time, speed, slope)
+    else:
+        after, back = b.next[c], _slope_of(b.next[c, 0], b.next[c, 1], b.mark[c, 0], b.mark[c, 1], w.width)
+        start = _speed_at(end - w.width, after[0], after[1], back)
+    return start, _speed_at(end, time, speed, slope)
 
 
 @compiled()
 def _close(w: Layout, b: Bins, c: int, row: Array) -> bool:
     """Fill `row` with the open bin of vehicle `c`; False where it has no speed."""
     end = b.origin[c] + w.width * b.open[c]
-    channels = len(w.max_age)
+    channels, empty, measured = len(w.max_age), b.counts[c, w.speed] == 0, b.counts[c, w.acceleration] > 0
     known = 0
     for j in range(channels):
         row[j] = np.nan
@@ -70,17 +93,16 @@ def _close(w: Layout, b: Bins, c: int, row: Array) -> bool:
     b_time, b_speed = b.last_t[c, w.speed], b.last_v[c, w.speed]
     seen = row[w.speed] == row[w.speed]
     if seen:
-        start, stop = b.mark[c, 1], _carried_on(w, b, c, end)
-        if b.next[c, 0] == b.next[c, 0]:
-            share = (end - w.width - b.mark[c, 0]) / (b.next[c, 0] - b.mark[c, 0])
-            start += min(max(share, 0.0), 1.0) * (b.next[c, 1] - start)
-        elif w.bridged and b.mark[c, 0] == b_time:
-            start = _carried_on(w, b, c, end - w.width)
+        start, stop = _slow_edges(w, b, c, end, empty)
+        if start == start:
+            row[w.speed] = (start + stop) / 2.0
+            if not measured:
+                row[w.acceleration] = (stop - start) / 3.6 / w.width
+        else:
+            start, stop = _edges(w, b, c, end)
         row[channels], row[channels + 1] = start, stop
         if row[w.acceleration] != row[w.acceleration]:
-            slow = w.bridged and b_time - b.mark[c, 0] > SLOW_BINS * w.width
-            change = stop - start if slow else b_speed - b.mark[c, 1]
-            row[w.acceleration] = change / 3.6 / w.width
+            row[w.acceleration] = (b_speed - b.mark[c, 1]) / 3.6 / w.width
     b.mark[c, 0], b.mark[c, 1] = b_time, b_speed
     b.next[c] = np.nan
     if not seen:
@@ -93,27 +115,6 @@ def _close(w: Layout, b: Bins, c: int, row: Array) -> bool:
 
 
 @compiled()
-def _between(w: Layout, b: Bins, c: int, age: float, row: Array) -> float:
-    """Motion in a row between readings that lie further apart than the grid: the grid holds the last speed and lets it jump
-    with the next, which is an acceleration no car has. Here the mean acceleration between the last two readings goes on and
-    fades: correlation r = exp(-(age + half their distance beyond a bin) / lasts). Returns r."""
-    gap = b.last_t[c, w.speed] - b.before[c, 0]
-    if gap <= 1.5 * w.width and age <= 1.5 * w.width:
-        return 1.0
-    known = gap == gap
-    shown = (b.last_v[c, w.speed] - b.before[c, 1]) / 3.6 / gap if known else 0.0
-    distance = max(gap - w.width, 0.0) / 2.0 if known else 0.0
-    sure = math.exp(-(age + distance) / w.lasts_s)
-    acceleration = shown * sure if known else 0.0
-    since = shown * math.exp(-distance / w.lasts_s) * w.lasts_s * (1.0 - math.exp(-age / w.lasts_s)) if known else 0.0
-    end = max(b.last_v[c, w.speed] + 3.6 * since, 0.0)
-    start = max(end - 3.6 * acceleration * w.width, 0.0)
-    row[w.speed], row[w.acceleration] = (start + end) / 2.0, (end - start) / 3.6 / w.width
-    row[len(row) - 2], row[len(row) - 1] = start, end
-    return sure
-
-
-@compiled()
 def _close_until(w: Layout, b: Bins, c: int, number: int, out: Rows, count: int) -> int:
     """Close the bins before `number`; those without a speed are left out, however many."""
     while b.open[c] < number:
@@ -122,10 +123,10 @@ def _close_until(w: Layout, b: Bins, c: int, number: int, out: Rows, count: int)
         if _close(w, b, c, out.values[count]):
             out.car[count], out.time[count] = c, end
             out.start[count], out.first[count] = b.broken[c], first
-            out.age[count], out.fresh[count] = max(end - b.last_t[c, w.speed], 0.0), fresh
-            out.sure[count] = 1.0
-            if w.lasts_s > 0.0:
-                out.sure[count] = _between(w, b, c, out.age[count], out.values[count])
+            age, step = max(end - b.last_t[c, w.speed], 0.0), b.last_t[c, w.speed] - b.before[c, 0]
+            out.age[count], out.fresh[count], out.sure[count] = age, fresh, 1.0
+            if not fresh or step > between.SLOW_BINS * w.width:
+                out.sure[count] = _sureness(step if step == step else 0.0, age, w.width)
             b.broken[c] = False
             b.open[c] += 1
             count += 1
@@ -228,11 +229,7 @@ def _clock(w: Layout, b: Bins, now: Array, out: Rows, at: int) -> tuple[int, int
 
 
 class BinColumns:
-    """Bins of `vehicles` vehicles over `channels` (names of `evband.channels`, speed among them).
-
-    With `lasts_s` rows between readings that lie further apart than the grid are not those of the grid: see `_between`;
-    with `bridge_s` they are those of a grid that bridges silences.
-    """
+    """Bins of `vehicles` vehicles over `channels` (names of `evband.channels`, speed among them)."""
 
     def __init__(
         self,
@@ -240,14 +237,13 @@ class BinColumns:
         vehicles: int,
         channels: tuple[str, ...],
         max_gap_s: float = MAX_GAP_S,
-        lasts_s: float = 0.0,
         bridge_s: float = 0.0,
     ) -> None:
         self.channels, self.vehicles, self.hz = channels, vehicles, hz
         uncounted = ELECTRICAL | {"speed_kmh", "acceleration_ms2"}
         column = {name: j for j, name in enumerate(channels)}
         self.layout = Layout(
-            1.0 / hz, max(max_gap_s, bridge_s), lasts_s, bridge_s > 0, column["speed_kmh"], column["acceleration_ms2"],
+            1.0 / hz, max(max_gap_s, bridge_s), column["speed_kmh"], column["acceleration_ms2"],
             column["power_kw"], column["battery_current_a"], column["battery_voltage_v"],
             np.array([max(max_gap_s, bridge_s) if name == "speed_kmh" else held_s(name, bridge_s) for name in channels]),
             np.array([name not in uncounted for name in channels]),

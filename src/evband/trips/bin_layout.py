@@ -15,8 +15,6 @@ class Layout(NamedTuple):
 
     width: float
     max_gap_s: float
-    lasts_s: float  # how long an acceleration lasts on average; 0: rows are those of the grid
-    bridged: bool  # the speeds at the edges go on through silences, as `evband.trips.grid` has it
     speed: int
     acceleration: int
     power: int

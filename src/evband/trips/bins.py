@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from evband.channels import AGE, EDGES, ELECTRICAL
-from evband.trips.grid import MAX_GAP_S, SLOW_BINS, held_s
+from evband.trips import between
+from evband.trips.grid import MAX_GAP_S, held_s
 
 SAME = 1e-6  # as in the grid: instants closer than this share of a bin are the same
 SPEED = "speed_kmh"
@@ -81,21 +82,29 @@ class Bins:
 
     def _edges(self, end: float) -> tuple[float, float]:
         """Speed at the bin's start and end, as `evband.trips.grid.speed_edges` has it."""
-        since, start = self.mark
+        (since, start), (time, speed) = self.mark, self.last[SPEED]
         if self.next is not None:
             share = (end - self.width - since) / (self.next[0] - since)
             start += min(max(share, 0.0), 1.0) * (self.next[1] - start)
-        elif self.bridge_s and self.mark == self.last[SPEED]:
-            start = self._carried_on(end - self.width)
-        return start, self._carried_on(end)
-
-    def _carried_on(self, instant: float) -> float:
-        """The last speed reading, carried on along the slope of the last two."""
-        time, speed = self.last[SPEED]
         if self.before is not None:
             step = time - self.before[0]
-            speed += (speed - self.before[1]) / step * min(max(instant - time, 0.0), 1.5 * step)
-        return max(speed, 0.0)
+            speed += (speed - self.before[1]) / step * min(max(end - time, 0.0), 1.5 * step)
+        return start, max(speed, 0.0)
+
+    def _slow_edges(self, end: float) -> tuple[float, float] | None:
+        """The same where readings lie further apart than the grid, as `evband.trips.grid.slow_motion` has it; else None."""
+        last, after, back = self.last[SPEED], self.next, None
+        slope = between.slope_of(*last, *(self.before or last), self.width)
+        time, measured = self.last.get("acceleration_ms2", (-math.inf, 0.0))
+        if time > last[0] - self.width:
+            slope = 3.6 * measured
+        if SPEED not in self.sums:
+            after, back = last, slope
+        elif after is not None and after[0] - self.mark[0] > between.SLOW_BINS * self.width:
+            back = between.slope_of(*after, *self.mark, self.width)
+        if after is None or back is None:
+            return None
+        return float(between.speed_at(end - self.width, *after, back)), float(between.speed_at(end, *last, slope))
 
     def _sum(self, values: Mapping[str, float]) -> None:
         for name, value in values.items():
@@ -121,16 +130,9 @@ class Bins:
                 values[name] = total / count
             elif end - time <= held_s(name, self.bridge_s) and name != "power_kw":
                 values[name] = last
-        fresh = SPEED in self.sums
-        self.sums = {}
         if SPEED in values:
-            start, stop = values[EDGES[0]], values[EDGES[1]] = self._edges(end)
-            (time, speed), (since, before) = self.last[SPEED], self.mark
-            slow = self.bridge_s and time - since > SLOW_BINS * self.width
-            change = stop - start if slow else speed - before
-            values.setdefault("acceleration_ms2", change / 3.6 / self.width)
-            if self.bridge_s:
-                values[AGE] = 0.0 if fresh else end - self.last[SPEED][0]
+            self._motion(end, values)
+        self.sums = {}
         self.mark, self.next = self.last[SPEED], None
         if SPEED not in values:
             self.broken = True
@@ -139,6 +141,19 @@ class Bins:
         anew, self.broken = self.broken or known != self.known, False
         self.known = known
         return Row(end, values, anew)
+
+    def _motion(self, end: float, values: dict[str, float]) -> None:
+        """Speeds at the edges, and what follows from them."""
+        slow = self._slow_edges(end)
+        start, stop = values[EDGES[0]], values[EDGES[1]] = slow or self._edges(end)
+        change = self.last[SPEED][1] - self.mark[1]
+        if slow:
+            values[SPEED], change = (start + stop) / 2, stop - start
+            if "acceleration_ms2" not in self.sums:
+                values.pop("acceleration_ms2", None)
+        values.setdefault("acceleration_ms2", change / 3.6 / self.width)
+        if self.bridge_s:
+            values[AGE] = 0.0 if SPEED in self.sums else end - self.last[SPEED][0]
 
     def to_dict(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in _STATE} | {"known": sorted(self.known)}

@@ -3,6 +3,7 @@
 * `power_kw` is the mean over the bin, from the energy F(t) of `PowerCurve`: energy survives any grid.
 * An input is the mean of its readings in the bin, else its last reading if that is younger than the channel's
   `max_age_s` (`evband.channels`), else unknown.
+* Where speed readings lie further apart than the grid, motion is that of `evband.trips.between`; elsewhere:
 * Acceleration is the measured one where there is one; else (v at the bin's end - v at its start) / D, with v the last
   reading at that instant.
 * `speed_start_kmh` and `speed_end_kmh` are the speeds at the bin's two edges as known at t: what changes kinetic energy.
@@ -13,8 +14,7 @@
 * A new segment begins after a gap in speed, after left-out rows, and where an input goes stale or comes back.
 
 A grid may bridge silences of up to `bridge_s` (slow feeds, phone apps): rows go on with the last values, `age_s` counts
-the seconds since the last speed reading, and the segment goes on. Where two readings lie further apart
-than `SLOW_BINS` bins, acceleration is that of the speeds at the edges: what changed is spread over the time it took.
+the seconds since the last speed reading, and the segment goes on.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 
 from evband.channels import AGE, CHANNELS, EDGES, ELECTRICAL, VALUES, require
 from evband.errors import SettingsError
+from evband.trips import between
 from evband.trips.power import PowerCurve
 from evband.trips.readings import Series
 
@@ -37,10 +38,6 @@ MAX_GAP_S = 10.0
 
 LONGEST_BRIDGE_S = 120.0
 """No grid bridges a longer silence."""
-
-SLOW_BINS = 2.5
-"""Of a grid that bridges silences: a change of speed over more bins than this is spread over them. (Over a second or so the
-plain change of readings says more: on a log with a reading every 1.1 s the other costs a tenth of the CRPS.)"""
 
 _SAME = 1e-6  # instants closer than this share of a bin are the same instant: times are decimals in binary
 
@@ -68,14 +65,15 @@ def to_grid(
 
     columns = {name: bin_inputs(series[name], ends, width, held_s(name, bridge_s)) for name in series}
     gaps = np.concatenate([[0], np.cumsum(np.diff(time) > max(max_gap_s, bridge_s))])  # [readings]: gaps before each
-    start, end = speed_edges(time, speed, gaps, ends, width, bool(bridge_s))
-    columns["speed_start_kmh"], columns["speed_end_kmh"] = start, end
-    derived, took = derived_acceleration(time, speed, gaps, ends, width)
-    if bridge_s:
-        derived = np.where(took > SLOW_BINS * width, (end - start) / 3.6 / width, derived)
-        columns[AGE] = ages(time, ends, width)
     measured = columns.get("acceleration_ms2", np.full(len(ends), np.nan))
+    derived = derived_acceleration(time, speed, gaps, ends, width)
     columns["acceleration_ms2"] = np.where(np.isnan(measured), derived, measured)
+    columns["speed_start_kmh"], columns["speed_end_kmh"] = speed_edges(time, speed, gaps, ends, width)
+    slow, *motion = slow_motion(series, gaps, ends, width)
+    for name, values in zip(("speed_kmh", "acceleration_ms2", *EDGES), motion, strict=True):
+        columns[name][slow] = np.where(np.isnan(columns[name][slow]), np.nan, values)
+    if bridge_s:
+        columns[AGE] = ages(time, ends, width)
     if "power_kw" in series:
         columns["power_kw"] = PowerCurve.of(series["power_kw"], max_gap_s).bin_means(ends, width)
 
@@ -125,18 +123,49 @@ def bin_inputs(readings: Series, ends: Array, width: float, max_age_s: float) ->
     return np.where(count > 0, sums / np.maximum(count, 1), np.where(young, value[last], np.nan))
 
 
-def derived_acceleration(
-    time: Array, speed: Array, gaps: NDArray[np.int64], ends: Array, width: float
-) -> tuple[Array, Array]:
-    """(v at the bin's end - v at its start) / D in m/s2, and the seconds between the two readings.
+def derived_acceleration(time: Array, speed: Array, gaps: NDArray[np.int64], ends: Array, width: float) -> Array:
+    """(v at the bin's end - v at its start) / D in m/s2; a bin that begins in a gap starts at the first reading after it."""
+    at_start, at_end = unbroken_edges(time, gaps, ends, width)
+    acceleration: Array = (speed[at_end] - speed[at_start]) / 3.6 / width
+    return acceleration
 
-    A bin that begins in a gap starts at the first reading after it.
-    """
+
+def unbroken_edges(
+    time: Array, gaps: NDArray[np.int64], ends: Array, width: float
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """`bin_edges`, but the first reading after a gap at the start of a bin that begins in one."""
     at_start, at_end = bin_edges(time, ends, width)
     first_after_gap = np.searchsorted(gaps, gaps)  # [readings]: first reading of each reading's unbroken stretch
-    at_start = np.maximum(at_start, first_after_gap[at_end])
-    acceleration: Array = (speed[at_end] - speed[at_start]) / 3.6 / width
-    return acceleration, time[at_end] - time[at_start]
+    return np.maximum(at_start, first_after_gap[at_end]), at_end
+
+
+def slow_motion(
+    series: Mapping[str, Series], gaps: NDArray[np.int64], ends: Array, width: float
+) -> tuple[NDArray[np.intp], Array, Array, Array, Array]:
+    """Rows whose speed readings lie further apart than the grid; their speed, acceleration, and speeds at the edges."""
+    time, speed = series["speed_kmh"]
+    at_start, at_end = unbroken_edges(time, gaps, ends, width)
+    empty = bin_edges(time, ends, width)[0] == at_end
+    after = np.minimum(at_start + 1, at_end)  # the first reading after the bin's start
+    rows = np.flatnonzero(empty | (time[after] - time[at_start] > between.SLOW_BINS * width))
+    if not len(rows):
+        return rows, *(4 * (np.empty(0),))
+    last, before = at_end[rows], np.maximum(at_end - 1, np.searchsorted(gaps, gaps)[at_end])[rows]
+    slope = between.slope_of(time[last], speed[last], time[before], speed[before], width)
+    measured = np.full(len(rows), np.nan)  # in the bin
+    if "acceleration_ms2" in series:
+        at, value = series["acceleration_ms2"]
+        newest = np.maximum(last_reading(at, ends[rows], width), 0)
+        came = (at[newest] <= ends[rows] + _SAME * width) & (at[newest] > time[last] - width)
+        slope = np.where(came, 3.6 * value[newest], slope)
+        measured = np.where(ages(at, ends, width)[rows] == 0.0, bin_inputs((at, value), ends, width, 0.0)[rows], np.nan)
+    end = between.speed_at(ends[rows], time[last], speed[last], slope)
+    late, early = after[rows], at_start[rows]
+    back = between.slope_of(time[late], speed[late], time[early], speed[early], width)
+    back = np.where(empty[rows], slope, back)
+    start = between.speed_at(ends[rows] - width, time[late], speed[late], back)
+    acceleration = np.where(np.isnan(measured), (end - start) / 3.6 / width, measured)
+    return rows, (start + end) / 2, acceleration, start, end
 
 
 def ages(time: Array, ends: Array, width: float) -> Array:
@@ -145,32 +174,19 @@ def ages(time: Array, ends: Array, width: float) -> Array:
     return np.where(upto > before, 0.0, ends - time[np.maximum(upto, 0)])
 
 
-def speed_edges(
-    time: Array, speed: Array, gaps: NDArray[np.int64], ends: Array, width: float, bridged: bool = False
-) -> tuple[Array, Array]:
-    """Speed at each bin's start and end from the readings up to its end.
-
-    Where silences are bridged, a bin without a reading starts where the one before it ended: on the line carried on.
-    """
-    at_start, at_end = bin_edges(time, ends, width)
+def speed_edges(time: Array, speed: Array, gaps: NDArray[np.int64], ends: Array, width: float) -> tuple[Array, Array]:
+    """Speed at each bin's start and end from the readings up to its end."""
+    at_start, at_end = unbroken_edges(time, gaps, ends, width)
     before = np.maximum(at_end - 1, 0)
     step = time[at_end] - time[before]
     steady = (step > 0) & (gaps[at_end] == gaps[before])
     slope = np.where(steady, (speed[at_end] - speed[before]) / np.where(steady, step, 1.0), 0.0)
+    age = np.maximum(ends - time[at_end], 0.0)
+    end = np.maximum(
+        speed[at_end] + slope * np.minimum(age, 1.5 * step), 0.0
+    )  # not much further than the two are apart
 
-    def carried_on(instants: Array) -> Array:
-        age = np.maximum(instants - time[at_end], 0.0)
-        line: Array = speed[at_end] + slope * np.minimum(
-            age, 1.5 * step
-        )  # not much further than the last two are apart
-        return np.maximum(line, 0.0)
-
-    end = carried_on(ends)
-
-    first_after_gap = np.searchsorted(gaps, gaps)
-    at_start = np.maximum(at_start, first_after_gap[at_end])
     after = np.minimum(at_start + 1, at_end)
     span = time[after] - time[at_start]
     share = np.clip((ends - width - time[at_start]) / np.where(span > 0, span, 1.0), 0.0, 1.0)
-    start = speed[at_start] + share * (speed[after] - speed[at_start])
-    return np.where(at_start == at_end, carried_on(ends - width), start) if bridged else start, end
+    return speed[at_start] + share * (speed[after] - speed[at_start]), end

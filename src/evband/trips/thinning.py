@@ -1,6 +1,7 @@
 """Copies of drives as a slower feed would have reported them: a reading every few seconds, power as it was measured.
 
-A model trained on such copies beside the drives themselves learns what a silence hides, and widens its band by that.
+A model trained on such copies beside the drives themselves learns what a silence hides, and widens its band by that. Slow
+feeds hardly ever tell acceleration, and that of a grid rests on readings which they would not have: copies are without.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ def thinned(trip: Trip, bridge_s: float, rng: np.random.Generator) -> Trip:
     rows = np.flatnonzero(fresh)
     read = rows[np.append(True, np.diff(slot[rows]) > 0)]  # the first row of each slot that was read
     speed = EDGES[1] if EDGES[1] in table.columns else "speed_kmh"
-    names = {n: n for n in trip.channels if n not in ELECTRICAL} | {"speed_kmh": speed}
+    names = {n: n for n in trip.channels if n not in ELECTRICAL and n != "acceleration_ms2"} | {"speed_kmh": speed}
     picked = table[read]
     series = {
         name: (part["time_s"].to_numpy(), part[column].to_numpy())
