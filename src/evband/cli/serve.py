@@ -30,6 +30,4 @@ def serve(
     from evband.live.run import serve as run
 
     found = configuration(config, demo, host, port, part)
-    scheme = "http" if found.server.cert is None else "https"
-    typer.echo(f"evband: serving on {scheme}://{found.server.host}:{found.server.port}/ (Ctrl-C ends it).", err=True)
     run(found, browser=demo and browser and can_show())

@@ -33,17 +33,18 @@ class Feeds:
 
     def __init__(self, service: Service) -> None:
         self._service, self._settings = service, service.config.mqtt
-        self.active: list[Feed] = []
+        self.active: dict[str, Feed] = {}  # by car
         self.client: Client | None = None
         self.publisher: Publisher | None = None
+        self._sources = {car.id: car.source for car in service.roster.cars}
         self._exact: dict[str, tuple[int, MqttSource]] = {}
         self._under: list[tuple[str, int, MqttSource]] = []
         filters: list[str] = []
         for number, car in enumerate(service.roster.cars):
             if car.source == "replay":
-                self.active.append(Replay(car, Path(str(car.file)), service.put))
+                self.active[car.id] = Replay(car, Path(str(car.file)), service.put)
             elif car.source == "elm327":
-                self.active.append(Dongle(car, service.put))
+                self.active[car.id] = Dongle(car, service.put)
             elif car.source in MQTT and self._settings is not None:
                 filters += self._add(number, car, self._settings)
         if self._settings is not None:
@@ -99,11 +100,20 @@ class Feeds:
     def start(self) -> None:
         if self.client is not None:
             self.client.start()
-        for feed in self.active:
+        for feed in self.active.values():
             feed.start()
 
+    def problems(self) -> list[str]:
+        """Sources that cannot read, a sentence each."""
+        found = ((car, feed.problem) for car, feed in self.active.items())
+        return [
+            f"The {self._sources[car]} of {car} cannot be read: {problem.rstrip('.')}."
+            for car, problem in found
+            if problem
+        ]
+
     def stop(self) -> None:
-        for feed in self.active:
+        for feed in self.active.values():
             feed.stop()
         if self.client is not None and self.publisher is not None:
             self.publisher.goodbye()

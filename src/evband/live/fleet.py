@@ -36,6 +36,12 @@ class Roster:
         assert self.fleet is not None
         return int(np.argsort(self.fleet.wheels[:, 0], kind="stable")[len(self.fleet) // 2])
 
+    def battery_kwh(self, car: int) -> float:
+        """Of the data sheet that a model started with; NaN where it tells nothing."""
+        known = self.models[car].adaptation_
+        battery = None if known is None or car in self.rows else known.sheet.get("battery_kwh")
+        return float("nan") if battery is None else float(battery["value"])
+
     def parts(self, cars: Sequence[int]) -> Parts | None:
         """What a fleet learned of these cars, where they are parts."""
         if self.fleet is None or cars[0] not in self.rows:

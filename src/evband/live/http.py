@@ -119,8 +119,10 @@ class Api:
             found |= {"ambient_temp_c": None if felt != felt else felt}
             found |= {"reserve_soc": float(ranges.reserve[local]), "level": group.level, "hz": group.hz}
             found |= {"learned": None if group.learning is None else group.learning.details()}
+            capacity = float(ranges.capacity(np.array([local]))[0])
         settings = self.service.roster.cars[number]
-        found |= {"source": settings.source, "calibrate": settings.calibrate, "capacity_kwh": settings.capacity_kwh}
+        found |= {"source": settings.source, "calibrate": settings.calibrate}
+        found |= {"capacity_kwh": None if capacity != capacity else capacity}
         return found
 
     async def delete(self, request: Request) -> Response:
@@ -246,13 +248,22 @@ class Api:
         )
 
     async def health(self, request: Request) -> Response:
-        client, store = self.extras.get("mqtt"), self.service.store
-        problems = [p for p in (self.service.problem, client and client.problem, store and store.problem) if p]
+        problems = self._problems()
         alive = self.service.alive
         return JSONResponse(
             {"status": "ok" if alive and not problems else "degraded", "version": __version__, "problems": problems},
             200 if alive else 503,
         )
+
+    def _problems(self) -> list[str]:
+        """What is wrong with the service itself, a sentence each."""
+        client, store, feeds = self.extras.get("mqtt"), self.service.store, self.extras.get("feeds")
+        found = [f"A step of the engine failed: {self.service.problem}."] if self.service.problem else []
+        if client is not None and client.problem:
+            found.append(f"The broker is not there: {client.problem}.")
+        if store is not None and store.problem:
+            found.append(f"Nothing is kept at the moment: {store.problem}.")
+        return found + ([] if feeds is None else feeds.problems())
 
     async def openapi(self, request: Request) -> Response:
         return JSONResponse(document())

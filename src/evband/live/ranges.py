@@ -26,12 +26,14 @@ SOC, AMBIENT, CAP = COLUMN["soc_pct"], COLUMN["ambient_temp_c"], COLUMN[CAPACITY
 
 
 class Ranges:
-    """Ranges of one group's cars; `capacity` (NaN: as the feed says) and `reserve` per car."""
+    """Ranges of one group's cars; `capacity` (NaN: as the feed says, else the data `sheet`) and `reserve` per car."""
 
-    def __init__(self, group: Group, assembler: Assembler, ways: Ways, capacity: Array, reserve: Array) -> None:
+    def __init__(
+        self, group: Group, assembler: Assembler, ways: Ways, capacity: Array, sheet: Array, reserve: Array
+    ) -> None:
         count = len(group.cars)
         self.group, self.ways, self._in = group, ways, assembler
-        self._capacity, self.reserve = capacity, reserve
+        self._capacity, self._sheet, self.reserve = capacity, sheet, reserve
         self._farther = np.ones(count) if group.parts is None else group.parts.farther
         self.km = np.full((count, len(LEVELS)), np.nan)
         self.arrival, self.arrival_empty = np.full(count, np.nan), np.full(count, np.nan)
@@ -55,6 +57,7 @@ class Ranges:
 
     def capacity(self, cars: Cars) -> Array:
         told = self._in.last_v[self.group.cars[cars], CAP]
+        told = np.where(np.isnan(told), self._sheet[cars], told)
         return np.where(np.isnan(self._capacity[cars]), told, self._capacity[cars])
 
     def planned_capacity(self, cars: Cars) -> Array:

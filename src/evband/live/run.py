@@ -27,19 +27,21 @@ if TYPE_CHECKING:
     from evband.live.fleet import Roster
 
 DEMO = Path(__file__).parent / "demo"
-DEMO_VAN = "Peugeot e-Expert 75 kWh"
+DEMO_VAN, DEMO_ZOE = "Peugeot e-Expert 75 kWh", "Renault Zoe 52 kWh"
 MOST_SHOWN = 20  # cars that are left out and named
 
 
 def demo_config(server: Server | None = None) -> Config:
     """Simulated drives that ship with the package: one measured and on a route, one without measured power that gets short of charge,
-    one of a van that is known by its data sheet alone and whose feed is slow. What is kept goes when the process ends."""
+    one of a car that is known by its data sheet alone and learns, one of a van whose feed is slow. What is kept goes when the process
+    ends."""
     from evband.adaptation import start
 
     folder = tempfile.mkdtemp(prefix="evband-demo-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    fitted, started = DEMO / "demo.evband", Path(folder) / "van.evband"
-    start(DEMO_VAN).save(started)
+    fitted, zoe, van = DEMO / "demo.evband", Path(folder) / "zoe.evband", Path(folder) / "van.evband"
+    start(DEMO_ZOE).save(zoe)
+    start(DEMO_VAN).save(van)
 
     def car(id: str, name: str, model: Path, file: str, capacity_kwh: float, route: str | None = None) -> Car:
         return Car(
@@ -50,7 +52,8 @@ def demo_config(server: Server | None = None) -> Config:
     cars = (
         car("demo", "Demo car", fitted, "drive.csv", 60.0, "route.csv"),
         car("errand", "Errand", fitted, "errand.csv", 60.0, "errand_route.csv"),
-        car("van", f"{DEMO_VAN}, slow feed", started, "van.csv", 75.0),
+        car("zoe", "Zoe, by its data sheet", zoe, "zoe.csv", 52.0),
+        car("van", "e-Expert, slow feed", van, "van.csv", 75.0),
     )
     return Config(cars=cars, server=server or Server(), store=Store(path=str(Path(folder) / "demo.sqlite")))
 
@@ -93,13 +96,16 @@ def serve(config: Config, found: Roster | None = None, browser: bool = False) ->
     from evband.live.http import application
     from evband.live.service import Service
 
-    own = _listening(config.server)
+    own, s = _listening(config.server), config.server
+    scheme = "http" if s.cert is None else "https"
+    print(
+        f"evband: serving on {scheme}://{s.host}:{own.getsockname()[1]}/ (Ctrl-C ends it).", file=sys.stderr, flush=True
+    )
     service = Service(config, found)
     for problem in service.roster.problems[:MOST_SHOWN]:
         print(f"evband: left out: {problem}", file=sys.stderr)
     feeds = Feeds(service)
     app = application(service, {"mqtt": feeds.client, "feeds": feeds})
-    s = config.server
     settings = uvicorn.Config(
         app, host=s.host, port=s.port, log_level="warning", access_log=False, server_header=False, ws_max_size=65_536, ws_max_queue=16,
         limit_concurrency=1000, timeout_keep_alive=10, timeout_graceful_shutdown=2, h11_max_incomplete_event_size=65_536,

@@ -97,10 +97,11 @@ class Service:
             parts = self.roster.parts(members)
             group = Group(model, numbers, calibrate, self.check, parts, learn=learner is not None)
             capacity = np.array([np.nan if cars[i].capacity_kwh is None else cars[i].capacity_kwh for i in members])
+            sheet = np.array([self.roster.battery_kwh(i) for i in members])
             reserve = np.array([cars[i].reserve_soc for i in members])
             self.place[numbers, 0], self.place[numbers, 1] = len(self.groups), np.arange(len(members))
             self.groups.append(group)
-            self.ranges.append(Ranges(group, self.assembler, Ways(model, self.pool), capacity, reserve))
+            self.ranges.append(Ranges(group, self.assembler, Ways(model, self.pool), capacity, sheet, reserve))
 
     def _learns(self, number: int) -> bool:
         """A started model learns its car, unless switched off; a fleet's parts learn by `evband fleet`."""

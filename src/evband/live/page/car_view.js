@@ -3,8 +3,8 @@ import { BandChart } from "./power_chart.js";
 import { FanChart } from "./fan_chart.js";
 import { Ring } from "./ring.js";
 import { ask } from "./feed.js";
-import { ago, chance, distance, kw, kwh, num, per100, percent, speed, temperature } from "./units.js";
-import { STATES, arrival, stateTone, tone } from "./words.js";
+import { ago, chance, distance, energyBand, kw, kwh, num, per100, percent, speed, temperature } from "./units.js";
+import { STATES, arrival, likely, stateTone, tone } from "./words.js";
 import { write } from "./cars_list.js";
 
 const at = (id) => document.getElementById(id);
@@ -136,10 +136,11 @@ export class CarView {
     const routed = Number.isFinite(car.arrival_probability), range = car.range_km || {}, details = this.details || {};
     const reserve = Number.isFinite(details.reserve_soc) ? percent(details.reserve_soc) : "the reserve";
     write(at("verdict-title"), routed ? "Chance of arrival" : "Range");
-    at("hero").dataset.tone = routed ? tone(car.arrival_probability) : "none";
+    at("hero-line").dataset.tone = routed ? tone(car.arrival_probability) : "none";
     write(at("hero"), routed ? chance(car.arrival_probability) : Number.isFinite(range.p50) ? distance(range.p50) : "–");
+    write(at("word"), routed ? likely(car.arrival_probability) : "");
     const free = Number.isFinite(range.p50)
-      ? `Nine times in ten between ${distance(range.p05)} and ${distance(range.p95)}, with ${reserve} left.`
+      ? `Until ${reserve} of charge is left, as likely more as less.`
       : (details.notes || [])[0] || "Known when the car has sent its charge, and the battery’s capacity is set.";
     write(at("sentence"), routed ? arrival(car, details) : free);
     write(at("route"), routed ? "Change the route" : "Set a route");
@@ -149,6 +150,9 @@ export class CarView {
       ["Way left", distance(details.route_km_left), ""],
       ["Charge there", soc ? percent(soc.p50) : "–", soc ? `${percent(soc.p05)} to ${percent(soc.p95)}` : ""],
       ["Using the reserve", chance(car.arrival_probability_empty), ""],
+    ] : Number.isFinite(range.p50) ? [
+      ["Almost surely", distance(range.p05), "19 times in 20"], ["With luck", distance(range.p95), "1 time in 20"],
+      ["Charge", percent(car.soc_pct), ""], ["Battery", Number.isFinite(details.capacity_kwh) ? kwh(details.capacity_kwh) : "–", ""],
     ] : []);
     this.interval(range, routed ? details.route_km_left : null);
   }
@@ -176,15 +180,15 @@ export class CarView {
     write(at("energy"), Number.isFinite(energy.mean) ? kwh(energy.mean) : "–");
     const width = energy.upper - energy.lower;
     write(at("energy-band"), !Number.isFinite(energy.mean) ? "No drive yet"
-      : width < 0.005 ? "measured, so there is no doubt about it" : `${num(energy.lower, 2)} to ${kwh(energy.upper)}, ${level} band`);
+      : width < 1e-4 ? "measured, so there is no doubt about it" : `${energyBand(energy.lower, energy.upper)}, ${level} band`);
     facts(at("tiles"), [
       ["Consumption", per100(car.kwh_100km), ""], ["Driven", distance(car.distance_km, 1), ""],
       ["Speed", known ? speed(car.speed_kmh) : "–", ""], ["Charge", percent(car.soc_pct), ""],
       ["Outside", temperature(this.details?.ambient_temp_c), ""],
       ["Model’s doubt", known ? `± ${kw(car.epistemic_kw)}` : "–", ""],
     ]);
-    const drops = Object.values(this.details?.drops || {}).reduce((sum, n) => sum + n, 0);
-    write(at("source"), this.details?.source ? `Source: ${this.details.source}. Readings dropped: ${drops}.` : "");
+    const drops = Object.entries(this.details?.drops || {}).map(([reason, count]) => `${count} ${reason.replaceAll("_", " ")}`);
+    write(at("source"), this.details?.source ? `Source: ${this.details.source}. Readings dropped: ${drops.join(", ") || "none"}.` : "");
     const mixed = this.details?.fan && !Number.isFinite(this.details.route_km_left);
     write(at("fan-note"), mixed ? "without a route: town, country and motorway" : "");
   }

@@ -52,7 +52,12 @@ export class Changes {
   }
 
   draw(id, details) {
-    fill(this.why, reasons(details?.why, details, temperature), (line, text) => write(line, text));
+    fill(this.why, reasons(details?.why, details, temperature), (line, reason) => {
+      if (line.children.length < 2) line.append(document.createElement("b"), document.createElement("span"));
+      line.children[0].dataset.tone = reason.tone || "none";
+      write(line.children[0], reason.key || "");
+      write(line.children[1], reason.text);
+    });
     const ranges = (details?.changes || []).map((change) => ({ at: change.at[1], text: rangeChange(change) }));
     const events = [...this.of(id).events, ...ranges].sort((a, b) => b.at - a.at).slice(0, 6);
     fill(this.list, events.length ? events : [{ at: null, text: "Nothing since this page was opened." }], (line, event) => {

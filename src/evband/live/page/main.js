@@ -2,22 +2,23 @@
 import { CarView } from "./car_view.js";
 import { CarsList, write } from "./cars_list.js";
 import { Changes } from "./changes.js";
-import { Feed } from "./feed.js";
+import { Feed, ask } from "./feed.js";
 import { Trips } from "./trips.js";
 import { deleteDialog, routeDialog } from "./dialogs.js";
 import { forget, still } from "./canvas.js";
 import { remember, set, speedUnit, units } from "./units.js";
 import { spoken } from "./words.js";
 
-const DETAILS_MS = 10_000, TRIPS_MS = 30_000, SPEAK_MS = 60_000, FRAME_MS = 40;
+const DETAILS_MS = 10_000, SOON_MS = 2_000, TRIPS_MS = 30_000, SPEAK_MS = 60_000, FRAME_MS = 40;
 const at = (id) => document.getElementById(id);
 const cars = new Map();
 const list = new CarsList(cars), view = new CarView(), changes = new Changes(), trips = new Trips();
-let connection = "connecting", spokenOf = "", spokenAt = -Infinity, painted = 0, dirty = true;
+let connection = "connecting", spokenOf = "", spokenAt = -Infinity, painted = 0, renewed = 0, dirty = true;
 
 const feed = new Feed((found, atOnce) => {
   const now = performance.now();
   for (const car of found) {
+    if (car.id === view.car?.id && car.range_km?.p50 !== view.car.range_km?.p50) renewSoon(now); // the fan shows what the numbers say
     cars.set(car.id, car);
     changes.see(car);
     view.take(car, now);
@@ -36,7 +37,8 @@ function choose() {
   const wanted = new URLSearchParams(location.hash.slice(1)).get("car");
   at("empty").hidden = cars.size > 0;
   if (!cars.size) {
-    write(at("empty"), "No car has sent anything yet.");
+    write(at("empty-title"), "No car has sent anything yet");
+    write(at("empty-text"), "This page fills by itself with the first reading. What is wrong, if anything, stands above.");
     return;
   }
   list.draw(true);
@@ -49,6 +51,20 @@ function choose() {
   document.title = `${cars.get(id).name || id} · evband`;
   list.mark(id);
   refresh();
+}
+
+function renewSoon(now) {
+  if (now - renewed < SOON_MS) return;
+  renewed = now;
+  view.renew().then(() => { dirty = true; });
+}
+
+/** What is wrong with the service itself: the broker is away, the disk is full, a dongle is gone. */
+async function system() {
+  let problems = [];
+  try { problems = (await ask("/healthz")).problems; } catch { /* the connection's own words say it */ }
+  at("system").hidden = !problems.length;
+  write(at("system"), problems.join(" "));
 }
 
 function refresh() {
@@ -145,6 +161,8 @@ unitButtons();
 addEventListener("hashchange", choose);
 setInterval(() => { dirty = true; }, 1000); // ages grow also when nothing comes
 setInterval(() => { if (!document.hidden) view.renew().then(() => { dirty = true; }); }, DETAILS_MS);
+setInterval(() => { if (!document.hidden) system(); }, DETAILS_MS);
 setInterval(() => { if (!document.hidden && view.car) trips.load(view.car.id); }, TRIPS_MS);
 requestAnimationFrame(frame);
+system();
 feed.start();

@@ -49,7 +49,7 @@ export class BandChart {
     const s = this.surface, rows = this.rows;
     s.clear();
     if (!rows || s.width < 40) return;
-    const right = s.width - 8, left = this.small ? 2 : 34, top = 10, bottom = s.height - (this.small ? 4 : 22);
+    const right = s.width - 8, left = this.small ? 2 : 34, top = this.small ? 10 : 24, bottom = s.height - (this.small ? 4 : 22);
     if (rows.length < 2) {
       s.text("Waiting for the first seconds", (left + right) / 2, (top + bottom) / 2, { align: "center" });
       return;
@@ -100,7 +100,7 @@ export class BandChart {
       s.rule(left, y(value), right, y(value), value === 0 ? colours.quiet : colours.line);
       s.text(num(value, this.digits), left - 8, y(value), { align: "right", base: "middle" });
     }
-    s.text(this.unit, left - 8, top - 2, { align: "right", base: "top", size: 11 });
+    s.text(this.unit, left - 8, 1, { align: "right", base: "top", size: 11 });
     const span = end - begin, step = [10, 30, 60, 120, 300, 600, 1800, 3600, 7200].find((v) => span / v <= Math.max((right - left) / 110, 2)) || 14400;
     for (let at = Math.ceil(begin / step) * step; at <= end; at += step) {
       if (x(at) < left + 16 || x(at) > right - 16) continue;

@@ -40,17 +40,24 @@ export const speedUnit = () => (units.distance === "mi" ? "mph" : "km/h");
 /** A distance: tenths only where they mean something. */
 export function distance(km, digits) {
   const value = far(km);
-  return `${num(value, digits ?? (known(value) && Math.abs(value) < 10 ? 1 : 0))}\u00a0${units.distance}`;
+  return measure(value, digits ?? (known(value) && Math.abs(value) < 10 ? 1 : 0), units.distance);
 }
 
-export const speed = (kmh) => `${num(far(kmh))}\u00a0${speedUnit()}`;
-export const temperature = (c) =>
-  `${num(known(c) ? (units.temperature === "F" ? 32 + 1.8 * c : c) : null)}\u00a0°${units.temperature}`;
-export const kw = (value) => `${num(value, 1)}\u00a0kW`;
-export const kwh = (value) => `${num(value, known(value) && Math.abs(value) < 10 ? 2 : 1)}\u00a0kWh`;
-export const percent = (value, digits = 0) => `${num(value, digits)}\u00a0%`;
-export const per100 = (value) =>
-  `${num(known(value) ? (units.distance === "mi" ? value * MILE : value) : null, 1)}\u00a0kWh/100\u00a0${units.distance}`;
+/** A number with its unit; a dash alone where there is none. */
+const measure = (value, digits, unit) => (known(value) ? `${num(value, digits)}\u00a0${unit}` : "–");
+
+export const speed = (kmh) => measure(far(kmh), 0, speedUnit());
+export const temperature = (c) => measure(known(c) && units.temperature === "F" ? 32 + 1.8 * c : c, 0, `°${units.temperature}`);
+export const kw = (value) => measure(value, 1, "kW");
+export const kwh = (value) => measure(value, known(value) && Math.abs(value) < 10 ? 2 : 1, "kWh");
+export const percent = (value, digits = 0) => measure(value, digits, "%");
+export const per100 = (value) => measure(known(value) && units.distance === "mi" ? value * MILE : value, 1, `kWh/100\u00a0${units.distance}`);
+
+/** A band of energy: its edges, or half its width where these would read the same. */
+export function energyBand(lower, upper) {
+  const half = 500 * (upper - lower);
+  return half < 50 ? `± ${measure(half, half < 10 ? 1 : 0, "Wh")}` : `${num(lower, 2)} to ${kwh(upper)}`;
+}
 
 /** A chance never shown as certain. */
 export function chance(p) {

@@ -1,5 +1,5 @@
 // What the numbers of a car mean, in words.
-import { chance, clock, distance, kw, percent, temperature } from "./units.js";
+import { chance, clock, distance, duration, kw, percent, temperature } from "./units.js";
 
 export const STATES = {
   waiting: "Waiting for data", driving: "Driving", paused: "Standing", parked: "Parked", charging: "Charging",
@@ -12,6 +12,12 @@ export const LOW_KM = 30;
 export function tone(p) {
   if (p === null || p === undefined) return "none";
   return p >= 0.95 ? "good" : p >= 0.8 ? "fair" : "bad";
+}
+
+/** A chance in words, as climate reports use them. */
+export function likely(p) {
+  const words = [[0.99, "almost certain"], [0.95, "very likely"], [0.8, "likely"], [0.66, "rather likely"], [0.33, "as likely as not"], [0.1, "unlikely"]];
+  return words.find(([from]) => p >= from)?.[1] ?? "very unlikely";
 }
 
 export const stateTone = (car) => (car.degraded && car.state !== "offline" ? "warn" : HOW[car.state] || "quiet");
@@ -70,20 +76,34 @@ export function rangeChange({ at, range_km: range, driven_km: driven, drive_pct:
 
 const known = (pair) => Number.isFinite(pair?.[0]) && Number.isFinite(pair?.[1]);
 
-/** Why range is what it is: [what, percent more consumption] as the API has them. */
+/** What the model has learned of this car: from how much driving, and what that did. */
+export function learned(found) {
+  if (!found) return [];
+  const notes = (found.notes || []).map((note) => ({ text: sentence(note) }));
+  if (!(found.minutes > 0)) return [{ text: "Known by its data sheet alone; it learns from the first measured minute on." }, ...notes];
+  const wider = found.band_wider_pct, drives = found.trips > 1 ? ` on ${found.trips} drives` : "";
+  const did = Number.isFinite(wider) && Math.abs(wider) >= 1
+    ? `: bands are ${percent(Math.abs(wider))} ${wider < 0 ? "narrower" : "wider"} than by the data sheet alone` : "";
+  return [{ key: "Learned", text: `from ${duration(60 * found.minutes)} of driving${drives}${did}.` }, ...notes];
+}
+
+const sentence = (note) => `${note.charAt(0).toUpperCase()}${note.slice(1)}.`;
+const signed = (pct) => `${pct > 0 ? "+" : "−"}${percent(Math.abs(pct))}`;
+
+/** Why range is what it is: {key, tone, text}, the key a percentage of consumption where it is one. */
 export function reasons(why, details, format) {
   const found = [];
   const drive = why?.drive_pct, weather = why?.weather_pct;
   if (Number.isFinite(drive)) {
     found.push(Math.abs(drive) < 1
-      ? "This drive takes what the model expects."
-      : `This drive takes ${percent(Math.abs(drive))} ${drive > 0 ? "more" : "less"} than the model expects, and the way ahead is counted so.`);
+      ? { key: "±\u00a00\u00a0%", text: "This drive takes what the model expects." }
+      : { key: signed(drive), tone: drive > 0 ? "warn" : "good", text: "consumption on this drive against what the model expects; the way ahead is counted so." });
   }
   if (Number.isFinite(weather) && Number.isFinite(details?.ambient_temp_c)) {
+    const here = `${format(details.ambient_temp_c)} outside`;
     found.push(Math.abs(weather) < 1
-      ? `${format(details.ambient_temp_c)} outside costs nothing against ${format(20)}.`
-      : `${format(details.ambient_temp_c)} outside costs ${percent(Math.abs(weather))} ${weather > 0 ? "more" : "less"} than ${format(20)}.`);
+      ? { key: "±\u00a00\u00a0%", text: `${here} costs nothing against ${format(20)}.` }
+      : { key: signed(weather), tone: weather > 0 ? "warn" : "good", text: `consumption: it is ${here}, not ${format(20)}.` });
   }
-  for (const note of details?.notes || []) found.push(`${note.charAt(0).toUpperCase()}${note.slice(1)}.`);
-  return found;
+  return [...found, ...learned(details?.learned), ...(details?.notes || []).map((note) => ({ text: sentence(note) }))];
 }
