@@ -69,14 +69,17 @@ def work(item: tuple[str, int, str, int, float]) -> dict[str, Any] | None:
         return None
 
 
-def run(out: Path, logs: list[str], members: int, processes: int, seconds: float) -> None:
+def run(out: Path, logs: list[str], members: int, processes: int, seconds: float, most: int) -> None:
     deadline = time.time() + seconds
-    items = [(name, k, way, members, deadline) for name in logs for k in range(LOGS[name][1]) for way in WAYS]
+    out.mkdir(parents=True, exist_ok=True)
+    items = [
+        (name, k, way, members, deadline) for name in logs for k in range(min(most, LOGS[name][1])) for way in WAYS
+    ]
     rows: list[dict[str, Any]] = []
     with multiprocessing.get_context("spawn").Pool(processes) as pool:
         for row in pool.imap_unordered(work, items):
             rows += [] if row is None else [row]
-            (out / f"from_base_{members}.json").write_text(json.dumps(rows))
+            (out / f"from_base_{members}_{'_'.join(logs)}.json").write_text(json.dumps(rows))
     print(f"{len(rows)} of {len(items)} fits", flush=True)
 
 
@@ -141,13 +144,14 @@ def main() -> None:
     running.add_argument("--out", type=Path, required=True)
     running.add_argument("--logs", nargs="+", default=list(LOGS))
     running.add_argument("--members", type=int, default=30)
+    running.add_argument("--folds", type=int, default=5, help="of each log, at most")
     running.add_argument("--processes", type=int, default=4)
     running.add_argument("--seconds", type=float, default=36000.0)
     verbs.add_parser("table").add_argument("--out", type=Path, required=True)
     verbs.add_parser("time").add_argument("--data", type=Path, required=True)
     args = parser.parse_args()
     if args.verb == "run":
-        run(args.out, args.logs, args.members, args.processes, args.seconds)
+        run(args.out, args.logs, args.members, args.processes, args.seconds, args.folds)
     elif args.verb == "time":
         timed(args.data)
     else:

@@ -1,5 +1,7 @@
 """A model from a data sheet, and what logs of the car make of it: on made-up cars whose power is known."""
 
+from dataclasses import replace
+
 import numpy as np
 import polars as pl
 import pytest
@@ -11,6 +13,7 @@ from evband.errors import ArtifactError, SettingsError, TripsError, VehicleError
 from evband.routes.flat import flat_profile
 from evband.simulation.cycles import follow, random_drive
 from evband.trips import Trip, Trips
+from evband.vehicles import find
 
 KG, CDA, CRR = 1600.0, 0.62, 0.009
 
@@ -157,6 +160,43 @@ def test_the_posterior_of_a_linear_car_is_the_textbooks() -> None:
     mean = covariance @ (phi.T @ y) / noise**2 / CORRELATED
     np.testing.assert_allclose(after.mean(0), mean, atol=4 * np.sqrt(np.diag(covariance) / members).max())
     np.testing.assert_allclose(np.cov(after.T), covariance, atol=0.05)
+
+
+@pytest.mark.parametrize("rho", [0.0, 0.6, 0.8])
+def test_rows_count_as_one_as_long_as_their_errors_are_alike(rho: float) -> None:
+    """Errors of an AR(1) process are worth (1 - rho) / (1 + rho) of as many independent ones."""
+    from scipy.signal import lfilter
+
+    from evband.adaptation.members import CORRELATED, Members
+
+    rng, trips, rows = np.random.default_rng(0), 4, 20_000
+    error = lfilter([1.0], [1.0, -rho], rng.standard_normal((1, trips * rows)))
+    members = object.__new__(Members)
+    members.groups, members.every = [slice(k * rows, (k + 1) * rows) for k in range(trips)], 1
+    expected = max(CORRELATED, (1 + rho) / (1 - rho))
+    assert members.correlated(error / error.std()) == pytest.approx(expected, rel=0.1)
+
+
+def test_a_log_that_is_alike_from_trip_to_trip_has_narrower_bands_than_one_that_is_not() -> None:
+    from evband.adaptation.scale import ScalePrior
+
+    rng = np.random.default_rng(0)
+    raw, nu, ranks = np.full((1, 12_000), 0.5), np.array([8.0]), np.array([0.95])
+    trips = [np.arange(k * 1000, (k + 1) * 1000) for k in range(12)]
+    noise = rng.standard_t(8.0, raw.shape)
+    spread = np.repeat(np.exp(0.7 * rng.standard_normal(12)), 1000)
+    alike, unlike = (ScalePrior(0.0, 0.6).posterior(raw, noise * s, nu, trips) for s in (1.0, spread))
+    above = [float(found.of_a_trip(ranks)[0]) - found.moments[0] for found in (alike, unlike)]
+    assert above[0] < 0.5 < 0.9 < above[1]
+
+
+def test_a_label_sharpens_what_a_start_knows() -> None:
+    """A car whose label asks for more than its drag and tyres explain is taken to have more of both."""
+    sheet = find("Renault Zoe 52 kWh")
+    plain = replace(sheet, epa_kwh_100km=None, wltp_kwh_100km=None, coast_down_n=None)
+    thirsty, usual = (evband.start(replace(plain, epa_kwh_100km=label)).feature_map_.wheel for label in (26.0, None))
+    assert thirsty[0] == usual[0]
+    assert min(thirsty[1] - usual[1], thirsty[2] - usual[2]) > 0
 
 
 def test_a_plan_without_elevation_is_a_plan(tmp_path):

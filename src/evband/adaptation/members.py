@@ -19,7 +19,9 @@ from evband.network.inference import softplus
 
 Array = NDArray[np.float64]
 
-CORRELATED = 2.5  # rows that count as one, at 1 Hz, once the trip's own effects are apart
+CORRELATED, MOST_CORRELATED = 2.5, 15.0  # rows that count as one, at 1 Hz, once the trip's own effects are apart
+LAGS = 30  # rows over which errors are compared
+FARTHEST = 4.0  # scales that an error counts there
 ROUNDS = 4  # of reweighting the Student-t's rows; all but the last on the thinned rows
 EARLY, MANY_ROWS = 5, 400  # rows that are thinned to one, where there are many
 FEWEST_ROWS = 30
@@ -117,7 +119,18 @@ class Members:
         """One round: the offset of the log scale given the last errors, and the normal equations of Student-t's rows."""
         offsets = scale.posterior(self.raw, error, self.nu[:, 0], self.moving, self.every)
         s = softplus(self.raw + offsets.likeliest[:, None]) + SCALE_FLOOR
-        return self.normal((self.nu + 1) / (self.nu * s**2 + error**2) * (self.every / CORRELATED)), offsets
+        count = max(1.0, self.correlated(error / s) / self.every)
+        return self.normal((self.nu + 1) / (self.nu * s**2 + error**2) / count), offsets
+
+    def correlated(self, error: Array) -> float:
+        """Rows of the grid that count as one: 1 + 2 times the sum of the autocorrelations within trips."""
+        error, lags = np.clip(error, -FARTHEST, FARTHEST), range(0, LAGS + 1, self.every)
+        parts = [error[:, rows] - error[:, rows].mean(1, keepdims=True) for rows in self.groups]
+        sums = [
+            sum(float((e[:, : max(0, e.shape[1] - lag)] * e[:, lag:]).sum()) for e in parts) for lag in range(len(lags))
+        ]
+        found = self.every * (1.0 + 2.0 * sum(sums[1:]) / max(sums[0], 1e-12))
+        return float(np.clip(found, CORRELATED, MOST_CORRELATED))
 
     def normal(self, weight: Array) -> Normal:
         """One product of the table with itself per member and trip holds every term."""

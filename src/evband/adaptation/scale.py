@@ -1,6 +1,6 @@
 """How noisy a car's log is: the offset of the log scale, as a density over a grid.
 
-Each trip has a level of its own, `TRIP_SCALE_SD` about its car's. The likelihood of the grid is the dearest step of
+Each trip has a level of its own about its car's, with a deviation that cars differ in (one of `TRIP_SCALE_SDS`). The likelihood of the grid is the dearest step of
 `adapt`, so it is compiled, and softplus is read from a table whose nodes lie as far apart as the grid's: then all
 offsets of a row lie alike between nodes, and four weights (cubic Lagrange, error under 2e-8) serve them all.
 """
@@ -21,11 +21,13 @@ from evband.network.inference import softplus
 Array = NDArray[np.float64]
 
 SCALE_CORRELATED = 10.0  # rows that count as one, at 1 Hz
-TRIP_SCALE_SD = 0.5  # of the log scale, from trip to trip
+TRIP_SCALE_SDS = np.array([0.15, 0.35, 0.8])  # of the log scale, from trip to trip; a car's is any of them alike
 OFFSETS = np.linspace(-3.0, 3.0, 121)  # of the log scale
-NEAR = np.exp(
-    -((OFFSETS[:, None] - OFFSETS) ** 2) / (2 * TRIP_SCALE_SD**2)
-)  # a trip's (columns) about its car's (rows)
+NEAR = (
+    np.exp(-((OFFSETS[:, None] - OFFSETS) ** 2) / (2 * TRIP_SCALE_SDS[:, None, None] ** 2))
+    / TRIP_SCALE_SDS[:, None, None]
+)
+# [deviations, car's level, trip's level], a density of the latter but for a constant
 
 _STEP = 0.05
 _FIRST, _NODES = -40.0, 2400  # softplus from -40 to 80
@@ -36,18 +38,19 @@ _MOST = 1e8  # squared errors in standardised units: no product of `_AT_ONCE` le
 
 @dataclass(frozen=True)
 class Offsets:
-    """What members know of the offset: densities [members, offsets] over `OFFSETS`."""
+    """What members know of the offset: densities [members, deviations, offsets] over `TRIP_SCALE_SDS` and `OFFSETS`."""
 
-    density: Array
+    both: Array
 
-    def of_a_trip(self) -> Offsets:
-        """Of the next trip, which has a level of its own."""
-        blurred = self.density @ NEAR
-        return Offsets(blurred / blurred.sum(1, keepdims=True))
+    @property
+    def density(self) -> Array:
+        """[members, offsets]"""
+        return np.asarray(self.both.sum(1))
 
-    def at(self, ranks: Array) -> Array:
-        """[members], each member's quantile."""
-        summed = np.cumsum(self.density, 1)
+    def of_a_trip(self, ranks: Array) -> Array:
+        """[members], each member's quantile of the next trip's level, which has a level of its own."""
+        blurred = np.einsum("mko,kot->mt", self.both, NEAR)
+        summed = np.cumsum(blurred / blurred.sum(1, keepdims=True), 1)
         return np.array([np.interp(rank, one, OFFSETS) for rank, one in zip(ranks, summed, strict=True)])
 
     @property
@@ -74,14 +77,15 @@ class ScalePrior:
     ) -> Offsets:
         """Given errors [members, rows] of these rows of each trip, every so manieth of its own: trips are draws about the
         car's level."""
-        log = np.tile(-((OFFSETS - self.mean) ** 2) / (2 * self.sd**2), (len(raw), 1))
+        prior = -((OFFSETS - self.mean) ** 2) / (2 * self.sd**2)
+        log = np.tile(prior, (len(raw), len(TRIP_SCALE_SDS), 1))
         for rows in trips:
-            fit = np.zeros(log.shape)
+            fit = np.zeros((len(raw), len(OFFSETS)))
             add_log_likelihood(raw, error, nu, rows, _SCALES, fit)
             fit *= every / SCALE_CORRELATED
-            log += np.log(np.exp(fit - fit.max(1, keepdims=True)) @ NEAR + 1e-300)
-        density = np.exp(log - log.max(1, keepdims=True))
-        return Offsets(density / density.sum(1, keepdims=True))
+            log += np.log(np.einsum("mt,kot->mko", np.exp(fit - fit.max(1, keepdims=True)), NEAR) + 1e-300)
+        density = np.exp(log - log.max((1, 2), keepdims=True))
+        return Offsets(density / density.sum((1, 2), keepdims=True))
 
 
 def ranks_of(offsets: Array) -> Array:

@@ -55,9 +55,10 @@ def start(
 
 
 def started(ground: Base, sheet: Sheet, seed: int = 0, hz: float = 1.0) -> PowerModel:
-    """The model of a sheet on a base."""
+    """The model of a sheet on a base; a label or a coast-down of the sheet sharpens its drag and tyres first."""
     from evband.model import PowerModel
 
+    sheet = sheet.sharpened()
     settings = ground.settings(hz, seed)
     model = PowerModel.of(settings)
     model.settings_ = settings

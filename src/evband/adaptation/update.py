@@ -2,7 +2,8 @@
 
 Rows of trip g are taken as  y = w . phi + z . b_g + noise,  phi the road-load terms and the member's hidden state, z a
 trip's own offset and its shares of drag and rolling resistance (heater, wind, load: b_g ~ N(0, 1) in those units), and
-Student-t noise whose errors last some seconds, so that `CORRELATED` rows count as one. Of each member the weights w
+Student-t noise whose errors last some seconds, so that as many rows count as one as the log's own errors are alike
+(their autocorrelation summed, `members.Members.correlated`). Of each member the weights w
 move from the car it was drawn as to one that explains the rows: with prior precision P and the information A of the
 rows (trip effects integrated out),
 
@@ -10,7 +11,7 @@ rows (trip effects integrated out),
 
 which turns draws from the prior into draws from the posterior (a perturbed, anchored MAP; exact for Gaussian noise).
 The next log goes on from P + A. Then the scale: how noisy the log is, from rows on the move, each trip a draw about
-the car's own level.
+the car's own level, nearer to it in some cars than in others.
 """
 
 from __future__ import annotations
@@ -126,8 +127,8 @@ def updated(model: PowerModel, rows: Evidence, trips: int, traces: Sequence[str]
         weights = members.prior + normal.drawn(precision[some], noise[some])
         views["road_w"][some], views["head_w"][some, 0] = weights[:, : len(ROADS)], weights[:, len(ROADS) :]
         precision[some] += normal.information
-        views["head_b"][some, 1] = before.neutral[some] + offsets.of_a_trip().at(ranks[some])
-        likely.append(offsets.density)
+        views["head_b"][some, 1] = before.neutral[some] + offsets.of_a_trip(ranks[some])
+        likely.append(offsets.both)
     after = copy(model)
     after.theta_, after.fingerprints_ = theta, sorted({*model.fingerprints_, *traces})
     after.adaptation_ = replace(
