@@ -31,7 +31,7 @@ LOGS = {  # -> (where its arrays are, outer folds)
     "e208": ("trips", 5), "ved_10": ("trips", 2), "ved_455": ("trips", 2), "cc_pittsburgh": ("trips", 2),
     "cc_georgia": ("trips", 2), "cc_unknown": ("trips", 2),
 }  # fmt: skip
-WAYS: dict[str, dict[str, Any]] = {"scratch": {"from_base": False}, "base": FROM_BASE}
+WAYS: dict[str, dict[str, Any]] = {"scratch": {"from_base": False}, "base": {"from_base": True, **FROM_BASE}}
 
 
 def started(fold: folds.Fold) -> np.ndarray | None:
@@ -69,17 +69,17 @@ def work(item: tuple[str, int, str, int, float]) -> dict[str, Any] | None:
         return None
 
 
-def run(out: Path, logs: list[str], members: int, processes: int, seconds: float, most: int) -> None:
+def run(out: Path, logs: list[str], members: int, processes: int, seconds: float, most: int, ways: list[str]) -> None:
     deadline = time.time() + seconds
     out.mkdir(parents=True, exist_ok=True)
     items = [
-        (name, k, way, members, deadline) for name in logs for k in range(min(most, LOGS[name][1])) for way in WAYS
+        (name, k, way, members, deadline) for name in logs for k in range(min(most, LOGS[name][1])) for way in ways
     ]
     rows: list[dict[str, Any]] = []
     with multiprocessing.get_context("spawn").Pool(processes) as pool:
         for row in pool.imap_unordered(work, items):
             rows += [] if row is None else [row]
-            (out / f"from_base_{members}_{'_'.join(logs)}.json").write_text(json.dumps(rows))
+            (out / f"from_base_{members}_{'_'.join([*logs, *ways])}.json").write_text(json.dumps(rows))
     print(f"{len(rows)} of {len(items)} fits", flush=True)
 
 
@@ -145,13 +145,14 @@ def main() -> None:
     running.add_argument("--logs", nargs="+", default=list(LOGS))
     running.add_argument("--members", type=int, default=30)
     running.add_argument("--folds", type=int, default=5, help="of each log, at most")
+    running.add_argument("--ways", nargs="+", default=list(WAYS))
     running.add_argument("--processes", type=int, default=4)
     running.add_argument("--seconds", type=float, default=36000.0)
     verbs.add_parser("table").add_argument("--out", type=Path, required=True)
     verbs.add_parser("time").add_argument("--data", type=Path, required=True)
     args = parser.parse_args()
     if args.verb == "run":
-        run(args.out, args.logs, args.members, args.processes, args.seconds, args.folds)
+        run(args.out, args.logs, args.members, args.processes, args.seconds, args.folds, args.ways)
     elif args.verb == "time":
         timed(args.data)
     else:
