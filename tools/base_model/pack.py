@@ -57,7 +57,7 @@ def main() -> None:
     parser.add_argument("trained", type=Path)
     parser.add_argument("-o", "--output", type=Path, required=True)
     args = parser.parse_args()
-    pack(args.trained, "539 simulated vehicles, no measured log").save(args.output)
+    pack(args.trained, "385 simulated vehicles, no measured log").save(args.output)
     print(f"{args.output}: {args.output.stat().st_size / 1e6:.2f} MB")
 
 

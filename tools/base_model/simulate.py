@@ -2,8 +2,7 @@
 
     python -m tools.base_model.simulate --cars 400 -o .carry/base/population.npz
 
-Each vehicle drives four trips of 6 to 18 minutes; its log is read on the grid as any log would be. Takes about five
-minutes on two cores.
+Each vehicle drives four trips of 6 to 18 minutes; its log is read on the grid as any log would be.
 """
 
 from __future__ import annotations
@@ -60,8 +59,9 @@ def main() -> None:
     parser.add_argument("--cars", type=int, default=400)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("-o", "--output", type=Path, required=True)
+    parser.add_argument("--processes", type=int, default=2)
     args = parser.parse_args()
-    with Pool(2) as pool:
+    with Pool(args.processes) as pool:
         numbers = range(args.first, args.first + args.cars)
         found = [one for one in pool.imap(_one, numbers, chunksize=5) if one is not None]
     args.output.parent.mkdir(parents=True, exist_ok=True)

@@ -1,8 +1,9 @@
 """Train the base ensemble on the simulated population, then learn how cars differ from its mean.
 
     PYTHONPATH=src python tools/base_model/train.py population.npz -o DIR      # with a GPU: about two minutes
+    PYTHONPATH=src python tools/base_model/train.py population.npz -o DIR --start BASE --steps 1500 --rate 2e-3
 
-Needs torch and NumPy only. Every member sees four fifths of the vehicles. While the network is trained, each vehicle
+Needs torch and NumPy only. `--start` goes on from the weights of an earlier base, where the population changed little. Every member sees four fifths of the vehicles. While the network is trained, each vehicle
 has weights of its own beside the shared ones (road-load terms and head) and an offset of its log scale, held near zero
 by a ridge, so that the shared scale describes what is left once a car is known. Then empirical Bayes (EM of a
 normal-normal model, trip effects aside) gives mean and covariance over vehicles of these weights. `--linear` trains what
@@ -16,24 +17,27 @@ import argparse
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import softplus
 
+from evband.adaptation.base import Base
 from evband.features.road_load import CHANGE, FADE, KINETIC
 from evband.features.wheel import CABIN, FARTHEST, INPUTS, ROADS, USUAL_KG, wheel_terms
 from evband.network.heads.base import SCALE_FLOOR
 from evband.network.lstm import LayerWeights, ensemble_lstm
+from evband.settings import Settings
 
 SIGNALS = ("speed_kmh", "acceleration_ms2", "elevation_m", "ambient_temp_c", KINETIC, CHANGE, FADE)
 WINDOW, BURN_IN, BATCH, RATE, BETA = 128, 24, 64, 6e-3, 0.5
 RIDGE_ROAD, RIDGE_HEAD, RIDGE_SCALE = 0.05, 0.01, 0.3  # variances that hold a vehicle's own weights near zero
 NU_MIN = 3.0
 CORRELATED = 15.0  # rows that count as one where vehicles are compared
-ROUNDS = 40  # of EM
+ROUNDS = 15  # of EM, each time that vehicles are compared
+EVERY, THINNED = 3, 4  # rows of which one counts there, and of those one that tells how noisy a log is
 # What a cabin draws is the road-load terms' alone: a network that also sees the weather extrapolates summer into winter.
 WEATHER = ("cold", "hot", "ambient known")
 APART = (("cold", "fade*cold"), ("hot", "fade*hot"))  # terms that tell nothing of the others: one's heater of its motor
@@ -60,7 +64,7 @@ class Population:
         return int(self.car.max()) + 1
 
 
-def load(path: Path) -> Population:
+def load(path: Path, earlier: Base | None = None) -> Population:
     with np.load(path, allow_pickle=False) as file:
         rows, car, sheet = file["rows"].astype(float), file["car"].astype(int), file["sheet"]
     x, r = np.empty((len(rows), len(INPUTS))), np.empty((len(rows), len(ROADS)))
@@ -83,6 +87,8 @@ def load(path: Path) -> Population:
         "r_scale": np.maximum(r.std(0), 1e-6),
         "unit": float(np.std(y[known])),
     }
+    if earlier is not None:
+        scales = {name: getattr(earlier, name) for name in scales}
     x = np.clip((x - scales["x_shift"]) / scales["x_scale"], -FARTHEST, FARTHEST)
 
     def tensor(a: Any, kind: torch.dtype = torch.float32) -> Tensor:
@@ -122,6 +128,15 @@ class Ensemble:
             torch.zeros(members, cars, *more, device=DEVICE, requires_grad=True) for more in ((k,), (hidden,), ())
         )
 
+    def go_on(self, start: Base) -> None:
+        """From the weights of an earlier base of the same shape."""
+        found = Settings(hidden=self.hidden).architecture(len(INPUTS), len(ROADS)).unpack(start.theta)
+        weights = {"w_ih.0": self.w_ih, "w_hh.0": self.w_hh, "bias.0": self.bias, "head_w": self.head_w,
+                   "head_b": self.head_b, "nu_raw": self.nu_raw, "road_w": self.road_w}  # fmt: skip
+        with torch.no_grad():
+            for name, tensor in weights.items():
+                tensor.copy_(torch.as_tensor(found[name]).reshape(tensor.shape))
+
     @property
     def shared(self) -> list[Tensor]:
         return [self.w_ih, self.w_hh, self.bias, self.head_w, self.head_b, self.nu_raw, self.road_w]
@@ -135,6 +150,10 @@ class Ensemble:
         return NU_MIN + softplus(self.nu_raw)
 
     def states(self, x: Tensor) -> Tensor:
+        if self.linear:  # what the cells below come to
+            nearly = torch.zeros(*x.shape[:-1], self.hidden, device=DEVICE)
+            nearly[..., : x.shape[-1]] = torch.tanh(torch.tanh(STRAIGHT * x))
+            return nearly.expand(self.members, *nearly.shape[1:])
         return ensemble_lstm(x.contiguous(), [LayerWeights(*self.cells())])[0]
 
     def cells(self) -> tuple[Tensor, Tensor, Tensor]:
@@ -167,12 +186,11 @@ def nll(z: Tensor, scale: Tensor, nu: Tensor) -> Tensor:
     return scale.log() + constant + (nu + 1) / 2 * torch.log1p(z**2 / nu)
 
 
-def train(population: Population, model: Ensemble, steps: int) -> Tensor:
-    """Train all members side by side; which vehicles each of them saw."""
+def train(population: Population, model: Ensemble, mine: Tensor, steps: int, rate: float) -> None:
+    """Train all members side by side, each on the vehicles that are its own."""
     p, members = population, model.members
-    mine = torch.rand(members, p.cars, device=DEVICE) < 0.8
-    optimiser = torch.optim.Adam([*model.shared, *model.own], lr=RATE)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, RATE, total_steps=steps, pct_start=0.2)
+    optimiser = torch.optim.Adam([*model.shared, *model.own], lr=rate)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, rate, total_steps=steps, pct_start=0.2)
     weight = torch.cumsum((1.0 / torch.bincount(p.car)[p.car]).double(), 0)  # vehicles weigh alike
     member, time_steps, began = (
         torch.arange(members, device=DEVICE)[:, None],
@@ -203,51 +221,76 @@ def train(population: Population, model: Ensemble, steps: int) -> Tensor:
         torch.nn.utils.clip_grad_norm_(model.shared, members**0.5)
         optimiser.step()
         schedule.step()
-        if step % 1000 == 0 or step == steps - 1:
+        if step % 200 == 0 or step == steps - 1:
             print(
                 f"{step}: loss {total.mean().item():.3f}, nu {model.nu.mean().item():.2f}, {time.time() - began:.0f} s",
                 flush=True,
             )
-    return mine
+
+
+class Batch(NamedTuple):
+    """Some segments, one row in `EVERY`, as every member sees them."""
+
+    h: Tensor  # [members, time, batch, hidden]
+    rows: Tensor  # [time, batch]
+    inside: Tensor  # [time, batch]
+    car: Tensor  # [batch]
 
 
 @torch.no_grad()
-def statistics(population: Population, model: Ensemble) -> tuple[Tensor, Tensor]:
-    """Information [members, cars, Q, Q] and gain [members, cars, Q] of every vehicle's rows about its own weights."""
-    p, q = population, len(ROADS) + model.hidden
-    information = torch.zeros(model.members, p.cars, q, q, device=DEVICE)
-    gain = torch.zeros(model.members, p.cars, q, device=DEVICE)
-    begins = torch.unique(p.begin)
-    nu = model.nu.view(-1, 1, 1)
-    for at in begins.split(32):
+def batches(population: Population, model: Ensemble) -> list[Batch]:
+    p, found = population, []
+    for at in torch.unique(p.begin).split(16):
         longest = int((p.end[at] - at).max())
         rows = at + torch.arange(longest, device=DEVICE)[:, None]
         inside = (rows < p.end[at]) & p.known[torch.minimum(rows, p.end[at] - 1)]
-        rows, car = torch.minimum(rows, p.end[at] - 1), p.car[at]
-        h, r = model.states(p.x[rows][None]), p.r[rows].expand(model.members, -1, -1, -1)
+        rows = torch.minimum(rows, p.end[at] - 1)
+        h = model.states(p.x[rows][None])[:, ::EVERY].clone()
+        found.append(Batch(h, rows[::EVERY], inside[::EVERY], p.car[at]))
+    return found
+
+
+@torch.no_grad()
+def statistics(population: Population, model: Ensemble, seen: list[Batch]) -> tuple[Tensor, Tensor]:
+    """Information [members, cars, Q, Q] and gain [members, cars, Q] of every vehicle's rows about its own weights; the
+    offset of its log scale is set to the likeliest, given the weights that it has."""
+    p, q = population, len(ROADS) + model.hidden
+    information = torch.zeros(model.members, p.cars, q, q, device=DEVICE)
+    gain = torch.zeros(model.members, p.cars, q, device=DEVICE)
+    offsets = torch.linspace(-2.5, 2.5, 51, device=DEVICE)
+    unlikely = (offsets**2 / (2 * RIDGE_SCALE)).repeat(model.members, p.cars, 1)
+    nu = model.nu.view(-1, 1, 1)
+    for h, rows, inside, car in seen:
+        r = p.r[rows].expand(model.members, -1, -1, -1)
         mu, raw = model.raw(h, r)
         phi, error = torch.cat([r, 0.0 * h if model.linear else h], -1), p.y[rows] - mu
         own = torch.cat([model.own_road[:, car], model.own_head[:, car]], -1)
         scale = softplus(raw + model.own_scale[:, car][:, None]) + SCALE_FLOOR
         left = (error - torch.einsum("mtbq,mbq->mtb", phi, own)) / scale
-        weight = inside * (nu + 1) / (nu + left**2) / scale**2 / CORRELATED
+        few = (slice(None), slice(None, None, THINNED))
+        for k, offset in enumerate(offsets):
+            s = softplus(raw[few] + offset) + SCALE_FLOOR
+            unlikely[:, :, k].index_add_(1, car, (nll(left[few] * scale[few] / s, s, nu) * inside[::THINNED]).sum(1))
+        weight = inside * (nu + 1) / (nu + left**2) / scale**2 * (EVERY / CORRELATED)
         for b, c in enumerate(car.tolist()):
             weighted = phi[:, :, b] * weight[:, :, b, None]
             information[:, c] += weighted.transpose(1, 2) @ phi[:, :, b]
             gain[:, c] += (weighted * error[:, :, b, None]).sum(1)
+    model.own_scale.copy_(offsets[unlikely.argmin(-1)])
     return information, gain
 
 
 @torch.no_grad()
-def between_cars(information: Tensor, gain: Tensor, saw: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Mean [members, Q] and covariance [members, Q, Q] over vehicles, by EM, each member from the vehicles it saw; and a
-    draw of every vehicle's own weights [members, cars, Q], as deviations from the mean in units of the covariance's root."""
+def between_cars(
+    information: Tensor, gain: Tensor, saw: Tensor, last: tuple[Tensor, Tensor] | None
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Mean [members, Q] and covariance [members, Q, Q] over vehicles, by EM, each member from the vehicles it saw; a
+    draw of every vehicle's own weights [members, cars, Q], as deviations from the mean in units of the covariance's root;
+    and their posterior means. `last` is an earlier mean and covariance to begin with."""
     a, b = information.double(), gain.double()
     members, _, q = b.shape
-    covariance, mean = (
-        0.01 * torch.eye(q, dtype=torch.double, device=b.device).repeat(members, 1, 1),
-        b.new_zeros(members, q),
-    )
+    wide = 0.01 * torch.eye(q, dtype=torch.double, device=b.device).repeat(members, 1, 1)
+    mean, covariance = (b.new_zeros(members, q), wide) if last is None else last
     share = saw.double() / saw.sum(1, keepdim=True)
     group = torch.tensor(
         [next((k for k, names in enumerate(APART, 1) if name in names), 0) for name in ROADS] + [0] * (q - len(ROADS))
@@ -264,7 +307,8 @@ def between_cars(information: Tensor, gain: Tensor, saw: Tensor) -> tuple[Tensor
         covariance = covariance * together
     drawn = found + torch.einsum("mcpq,mcq->mcp", torch.linalg.cholesky(posterior), torch.randn_like(found))
     root = torch.linalg.cholesky(covariance)
-    return mean, covariance, torch.linalg.solve(root[:, None], (drawn - mean[:, None])[..., None]).squeeze(-1)
+    away = torch.linalg.solve(root[:, None], (drawn - mean[:, None])[..., None]).squeeze(-1)
+    return mean, covariance, away, found.float()
 
 
 def main() -> None:
@@ -275,13 +319,29 @@ def main() -> None:
     parser.add_argument("--hidden", type=int, default=32)
     parser.add_argument("--steps", type=int, default=8000)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--rate", type=float, default=RATE)
+    parser.add_argument("--rounds", type=int, default=3, help="of comparing vehicles")
     parser.add_argument("--linear", action="store_true")
+    parser.add_argument("--start", type=Path)
     args = parser.parse_args()
-    population = load(args.population)
+    start = None if args.start is None else Base.load(args.start)
+    population = load(args.population, start)
     torch.manual_seed(args.seed)
     model = Ensemble(population, args.members, args.hidden, args.linear)
-    saw = train(population, model, args.steps)
-    mean, covariance, cars = between_cars(*statistics(population, model), saw)
+    if start is not None:
+        model.go_on(start)
+    saw = torch.rand(args.members, population.cars, device=DEVICE) < 0.8
+    if args.steps:
+        train(population, model, saw, args.steps, args.rate)
+    seen, last = batches(population, model), None
+    print(f"{len(seen)} batches", flush=True)
+    for _ in range(args.rounds):
+        mean, covariance, cars, own = between_cars(*statistics(population, model, seen), saw, last)
+        last = mean, covariance
+        print(f"mean {mean.abs().mean():.4f}, spread {covariance.diagonal(dim1=1, dim2=2).mean():.4f}", flush=True)
+        with torch.no_grad():
+            model.own_road.copy_(own[..., : len(ROADS)])
+            model.own_head.copy_(own[..., len(ROADS) :])
 
     def arrays(tensor: Tensor) -> Any:
         return tensor.detach().float().cpu().numpy()

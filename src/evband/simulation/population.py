@@ -3,7 +3,8 @@
 Every vehicle is drawn anew: its data sheet, how far the sheet is off, efficiency, regeneration, auxiliaries, cabin,
 terrain, driver, and the logger that records it (a bus logger, a phone on the diagnostic port, a GPS logger). FASTSim
 computes the power of the drive train; the rest is added here. No measured log is used; the spreads are what makers'
-sheets, tyre labels and common loggers show, and are constants of this file.
+sheets, tyre labels and common loggers show, and are constants of this file. Losses are such that the catalogue's cars
+would get the labels that they have (`tools.base_model.labels`).
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ Array = NDArray[np.float64]
 STEP_S = 0.5
 MASS_ERROR, CDA_ERROR, CRR_ERROR = 0.05, 0.08, 0.15  # relative deviations of the truth from the sheet
 HEAVY_KG = 5000.0  # buses and trucks
+BENCH_AUX = 0.625  # of the auxiliaries that run on a road
 _CAR = "2022 Tesla Model 3 RWD thrml.yaml"  # its efficiency map is bent for each vehicle
 
 
@@ -86,15 +88,15 @@ def draw(rng: np.random.Generator) -> Specimen:
         cda_m2=cda * _around(rng, 1.0, CDA_ERROR),
         crr=crr * _around(rng, 1.0, CRR_ERROR),
         motor_kw=mass * (float(rng.uniform(0.012, 0.022)) if heavy else _around(rng, 0.075, 0.3)),
-        peak_efficiency=float(rng.uniform(0.87, 0.95)),
-        low_load_loss=float(rng.uniform(0.02, 0.14)),
-        transmission=float(rng.uniform(0.955, 0.99)),
-        battery=float(rng.uniform(0.955, 0.99)),
+        peak_efficiency=float(rng.uniform(0.91, 0.965)),
+        low_load_loss=float(rng.uniform(0.01, 0.08)),
+        transmission=float(rng.uniform(0.965, 0.99)),
+        battery=float(rng.uniform(0.97, 0.995)),
         regeneration=float(np.sqrt(rng.beta(10.0, 1.3))),
         regeneration_kw=mass / 1000.0 * _around(rng, 28.0, 0.45),
         regeneration_ms2=_around(rng, 1.8, 0.4),
-        copper=float(rng.uniform(0.0, 0.4)),
-        spinning=float(rng.uniform(0.0, 0.015)),
+        copper=float(rng.uniform(0.0, 0.25)),
+        spinning=float(rng.uniform(0.0, 0.010)),
         creep_ms=float(rng.uniform(3.0, 14.0)) / 3.6,
         aux_kw=more * _around(rng, 0.4, 0.4),
         heating_kw_c=more * heat_pump * _around(rng, 0.085, 0.4),
@@ -122,10 +124,18 @@ def drive(car: Specimen, minutes: float, rng: np.random.Generator) -> pl.DataFra
     elevation, grade = _terrain(car, np.cumsum(speed) * STEP_S, rng)
     force = _resistance(car, mass, speed, elevation, grade, ambient, rng)
     achieved, power = drive_train(car, mass, speed, force)
-    power = _with_regeneration(car, mass, achieved, power, rng) + _auxiliaries(car, count, ambient, rng)
+    limit = car.regeneration_kw * (0.5 if rng.random() < 0.2 else 1.0)  # a cold or full battery takes half
+    power = _with_regeneration(car, mass, achieved, power, limit) + _auxiliaries(car, count, ambient, rng)
     return logged(
         car.logger, STEP_S, {"speed_kmh": 3.6 * achieved, "power_kw": power, "elevation_m": elevation}, ambient, rng
     )
+
+
+def bench_kw(car: Specimen, speed: Array) -> Array:
+    """Battery power [count] on a warm bench at 20 C, cabin and lights off, the battery free to take all that the motor brakes."""
+    force = 0.6 * car.cda_m2 * speed**2 + car.crr * car.mass_kg * GRAVITY * np.tanh(speed / 0.5)
+    achieved, power = drive_train(car, car.mass_kg, speed, force)
+    return _with_regeneration(car, car.mass_kg, achieved, power, car.regeneration_kw) + BENCH_AUX * car.aux_kw
 
 
 def _restless(car: Specimen, speed: Array, rng: np.random.Generator) -> Array:
@@ -232,13 +242,12 @@ def drive_train(car: Specimen, mass: float, speed: Array, force_n: Array) -> tup
     return np.asarray(vehicle["history"]["speed_ach_meters_per_second"]), power
 
 
-def _with_regeneration(car: Specimen, mass: float, speed: Array, power: Array, rng: np.random.Generator) -> Array:
-    """Blended brakes: the motor's share, less at a crawl, at most its torque and the limit (half where the battery is cold
-    or full); then the losses that grow with torque and with speed whatever the load, which FASTSim's map does not have."""
-    limit = car.regeneration_kw * (0.5 if rng.random() < 0.2 else 1.0)
+def _with_regeneration(car: Specimen, mass: float, speed: Array, power: Array, limit_kw: float) -> Array:
+    """Blended brakes: the motor's share, less at a crawl, at most its torque and the limit; then the losses that grow with
+    torque and with speed whatever the load, which FASTSim's map does not have."""
     torque = car.regeneration_ms2 * mass * speed / 1000.0
     asked = car.regeneration * np.clip(speed / car.creep_ms, 0.0, 1.0) * np.maximum(-power, 0.0)
-    shaft = np.maximum(power, 0.0) * 0.98 / car.transmission - np.minimum(asked, np.minimum(torque, limit))
+    shaft = np.maximum(power, 0.0) * 0.98 / car.transmission - np.minimum(asked, np.minimum(torque, limit_kw))
     pull = 1000.0 * shaft / mass / np.maximum(speed, 2.0)  # N/kg
     return np.asarray(shaft + mass / 1000.0 * (car.copper * pull**2 + car.spinning * speed))
 
