@@ -148,10 +148,10 @@ class PowerModel(Estimator):
         from evband.scores import evaluate
 
         bands = self._where_known(bands)
-        self.calibration_, (moving, standing) = fit_calibration(bands, len(self._networks()))
+        self.calibration_, own = fit_calibration(bands, len(self._networks()))
         if self.calibration_.how == "none":
             return
-        scores = evaluate(bands.stretched(np.where(bands.standing, standing, moving)), level=LEVEL)
+        scores = evaluate(bands.stretched(own), level=LEVEL)
         self.summary_["out_of_bag"] = {
             k: scores[k] for k in ("n", "rmse_kw", "mae_kw", "crps_kw", "coverage", "width_kw")
         }
@@ -241,9 +241,7 @@ class PowerModel(Estimator):
         bands = of_rows(rows, members, trips, features)
         if not calibrated or self.calibration_.none:
             return bands
-        return bands.stretched(
-            np.where(features.standing(rows.x), self.calibration_.standing, self.calibration_.moving)
-        )
+        return bands.stretched(self.calibration_.steps(features.standstill).of(rows.x))
 
     def _weights(self, networks: NDArray[np.int64]) -> Any:
         """[networks, parameters]: tensors where torch is installed, so that bands come from what training computes,

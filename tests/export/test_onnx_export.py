@@ -21,6 +21,7 @@ from evband.errors import MissingPackageError
 from evband.export.onnx import ensemble_graph, export_onnx, model_graph
 from evband.export.onnx_bands import mean_weights, quantile_weights
 from evband.features.road_load import grades
+from evband.network.steps import Steps
 from evband.network.tick import Engine
 from tiny_car import TINY, drives
 
@@ -86,7 +87,11 @@ def test_the_graph_ticks_like_the_engine(
     seed: int,
 ) -> None:
     params = make_params(members, layers, features, hidden, road, 19 if head == "quantile" else 2, seed)
-    how = {"head": head, "stretch": stretch, "standing": standing and (features - 1, 0.0, standing), **TARGET}
+    how = {
+        "head": head,
+        "steps": Steps((standing, stretch), (0.0,), features - 1) if standing else Steps((stretch,)),
+        **TARGET,
+    }
     engine = Engine(params, vehicles=vehicles, **how)
     session = Session(ensemble_graph(params, **how), vehicles)
     g = np.random.default_rng(seed)

@@ -41,7 +41,7 @@ class Fleet:
     weights: Floats  # [cars, members, Q] of (road_w, head_w of the location)
     level: Floats  # [cars, members] bias of the log scale
     wheels: NDArray[np.float64]  # [cars, 3] mass in kg, CdA in m2, c_rr
-    stretch: NDArray[np.float64]  # [cars, 2] of bands, moving and standing
+    stretch: NDArray[np.float64]  # [cars, factors] of bands (`Calibration.factors`)
     kwh_100km: NDArray[np.float64]  # [cars] on the drive that all cars are compared on; NaN where it is not known
     bad: tuple[tuple[Path, str], ...]  # parts that could not be read, and why
     scales: NDArray[np.float64] | None = None  # [cars, 2] mean and deviation of the log scale's offset
@@ -89,8 +89,8 @@ def read_parts(files: Iterable[Path], base: Base | None = None) -> Fleet:
     for k, (_, difference, own, *_) in enumerate(good):
         weights[k] += difference
         level[k] += own
-    table = np.array([each for *_, each in good]).reshape(-1, 8)
-    wheels, stretch, kwh, scales = table[:, :3], table[:, 3:5], table[:, 5], table[:, 6:]
+    table = np.array([each for *_, each in good]).reshape(-1, 6 + len(Calibration().factors))
+    wheels, stretch, kwh, scales = table[:, :3], table[:, 3:-3], table[:, -3], table[:, -2:]
     paths, kinds = tuple(file for file, *_ in good), tuple(each for *_, each, _ in good)
     return Fleet(ground, paths, weights, level, wheels, stretch, kwh, tuple(bad), scales, kinds)
 
@@ -114,4 +114,4 @@ def _scale(saved: Any) -> tuple[float, ...]:
 def _rest(meta: dict[str, Any]) -> tuple[float, ...]:
     """Stretches, and what the car uses."""
     calibration, used = Calibration.from_dict(meta["calibration"]), (meta.get("row") or {}).get("energy_kwh_100km")
-    return calibration.moving, calibration.standing, math.nan if used is None else float(used)
+    return *calibration.factors, math.nan if used is None else float(used)

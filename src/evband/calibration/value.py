@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal, get_args
 
 from evband.errors import ArtifactError
+from evband.network.steps import Steps
 
 LEAST, MOST = 1e-3, 1e3  # a factor beyond these is damage, not calibration
 LEVEL = 0.9  # of the bands that are calibrated
@@ -49,9 +50,22 @@ class Calibration:
         """Whether nothing is stretched."""
         return self.moving == self.standing == 1.0
 
-    def after(self, how: Literal["taught", "averaged"], standing: float, moving: float = 1.0) -> Calibration:
-        """That of one network in place of the ensemble that has this one."""
-        standing = min(max(standing, LEAST), MOST)
+    @property
+    def factors(self) -> tuple[float, ...]:
+        """In the order of `steps`."""
+        return self.standing, self.moving
+
+    def steps(self, standstill: tuple[int, float] | None) -> Steps:
+        """Which factor a row gets; `standstill`: the input that tells one, and under which value, if any does."""
+        if standstill is None:
+            return Steps((self.moving,))
+        column, limit = standstill
+        return Steps(self.factors, (limit,), column)
+
+    def after(self, how: Literal["taught", "averaged"]) -> Calibration:
+        """That of one network in place of the ensemble that has this one. What is taught is as wide as on the move throughout."""
+        moving = self.moving if how == "averaged" else 1.0
+        standing = min(max(self.standing * moving / self.moving, LEAST), MOST)
         return replace(self, moving=moving, standing=standing, how=how, members=1, of=self.of or self)
 
     def describe(self) -> str:

@@ -63,9 +63,8 @@ def distill(
     trips = trips.on_grid(model.settings_.hz, bridge_s=model.settings_.bridge_s)
     everything = [*trips, *_perturbed(model, trips, seed)]
     bands = model.predict(Trips(everything))
-    bands = bands.stretched(
-        model.calibration_.moving / np.asarray(bands.stretch)
-    )  # no jump in width where the car stops
+    known = model.calibration_
+    bands = bands.stretched(known.moving / np.asarray(bands.stretch))  # no jump in width where the car stops
     lesson = _lesson(model, everything, bands)
     units = hidden or max(64, model.settings_.hidden)
     settings = replace(
@@ -77,8 +76,7 @@ def distill(
     plan = replace(plan, window=window, batch=batch, epochs=-(-steps // batches))
     road = model.params_["road_w"].mean(0) if arch.road else None  # a linear path may be averaged
     student = _sibling(model, settings, teach(arch, lesson, road, plan, batches, progress))
-    known = model.calibration_
-    student.calibration_ = known.after("taught", known.standing / known.moving)
+    student.calibration_ = known.after("taught")
     student.summary_ = {
         **_without_scores(model),
         "epochs_run": plan.epochs,
@@ -92,7 +90,7 @@ def average(model: PowerModel) -> PowerModel:
     if model.settings_.kind in ("dropout", "distilled"):
         raise SettingsError(f"a {model.settings_.method} model has one network only; there is nothing to average.")
     one = _sibling(model, replace(model.settings_, members=1), model.theta_.mean(0, keepdims=True))
-    one.calibration_ = model.calibration_.after("averaged", model.calibration_.standing, model.calibration_.moving)
+    one.calibration_ = model.calibration_.after("averaged")
     one.summary_ = {**_without_scores(model), "collapsed": {"how": "average", "members": _members(model)}}
     return one
 

@@ -24,6 +24,7 @@ from evband.files import whole_file
 from evband.network.heads import HEADS
 from evband.network.heads.quantile import LEVELS
 from evband.network.inference import standard_of
+from evband.network.steps import UNSTRETCHED, Steps
 from evband.network.tick.from_model import member_params, network_settings
 from evband.network.tick.packing import Params, Sizes
 
@@ -46,8 +47,7 @@ def ensemble_graph(
     nu_min: float = 3.0,
     nu: float | None = None,  # fixed degrees of freedom; None = learned
     levels: ArrayLike = LEVELS,
-    stretch: float = 1.0,
-    standing: tuple[int, float, float] | None = None,  # column of the speed, value under which it stands, stretch
+    steps: Steps = UNSTRETCHED,
     ends: bool = True,  # whether the band's ends are computed, at a level that is an input
     metadata: Mapping[str, Any] | None = None,  # stored as JSON beside the weights
 ) -> Any:
@@ -55,7 +55,7 @@ def ensemble_graph(
     sizes = Sizes.of(params)
     graph = Graph()
     how: dict[str, Any] = {"head": head, "y_mean": y_mean, "y_std": y_std, "nu_min": nu_min, "nu": nu, "levels": levels}
-    outputs, facts = _network(graph, params, ("x", "r"), ends, stretch=stretch, standing=standing, **how)
+    outputs, facts = _network(graph, params, ("x", "r"), ends, steps=steps, **how)
     scaled: dict[str, list[int | str]] = {"x": ["vehicles", sizes.features]}
     if sizes.road:
         scaled["r"] = ["vehicles", sizes.road]
@@ -91,8 +91,7 @@ def _network(
     nu_min: float,
     nu: float | None,
     levels: ArrayLike,
-    stretch: float,
-    standing: tuple[int, float, float] | None,
+    steps: Steps,
 ) -> tuple[dict[str, str], dict[str, Any]]:
     """Outputs of all members on scaled columns, and facts for the metadata."""
     sizes, (x, r) = Sizes.of(params), columns
@@ -103,10 +102,8 @@ def _network(
     path: str | NDArray = np.zeros((1, 1, 1), np.float32)
     if sizes.road:
         path = graph("MatMul", graph("Unsqueeze", r, [0]), params["road_w"][:, :, None])  # [members, vehicles, 1]
-    target = (float(y_mean), float(y_std), unit_of(graph, x, float(y_std), stretch, standing))
-    facts: dict[str, Any] = {"head": head, "stretch": stretch, "y_mean": y_mean, "y_std": y_std}
-    if standing:
-        facts["standing"] = {"input": standing[0], "under": standing[1], "stretch": standing[2]}
+    target = (float(y_mean), float(y_std), unit_of(graph, x, float(y_std), steps))
+    facts: dict[str, Any] = {"head": head, "stretch": steps._asdict(), "y_mean": y_mean, "y_std": y_std}
     if not HEADS[head].scaled:
         outputs = quantile_head(graph, raw, path, np.asarray(levels, np.float64), target, ends)
         facts["levels"] = np.asarray(levels, np.float64).tolist()

@@ -14,6 +14,7 @@ from evband.export.graph import Graph, Value
 from evband.network.heads import SCALE_FLOOR
 from evband.network.quantiles import deviation_weights, mean_weights, quantile_weights
 from evband.network.standard import Standard
+from evband.network.steps import Steps
 from evband.network.tick.mixture import CELLS, WIDTH, tail_cubics
 
 STEPS = 60  # of Newton at most; four or five are usual
@@ -28,12 +29,13 @@ Target = tuple[
 ]  # mean and deviation of the power; [vehicles, 1] kW per unit of a stretched distribution
 
 
-def unit_of(graph: Graph, x: str, y_std: float, stretch: float, standing: tuple[int, float, float] | None) -> str:
+def unit_of(graph: Graph, x: str, y_std: float, steps: Steps) -> str:
     """[vehicles, 1]: kW that a stretched distribution is wide where the network's is 1."""
-    column, limit, at_rest = standing or (0, -np.inf, stretch)
-    speed = graph("Gather", x, np.array([column], np.int64), axis=1)
-    stands = graph("Less", speed, np.float32(limit))
-    return str(graph("Where", stands, np.float32(y_std * at_rest), np.float32(y_std * stretch)))
+    value = graph("Gather", x, np.array([steps.column], np.int64), axis=1)
+    unit: str | np.float32 = np.float32(y_std * steps.factors[-1])
+    for limit, factor in zip(steps.limits[::-1] or (-np.inf,), steps.factors[-2::-1] or (1.0,), strict=True):
+        unit = graph("Where", graph("Less", value, np.float32(limit)), np.float32(y_std * factor), unit)
+    return str(unit)
 
 
 def mixture_head(

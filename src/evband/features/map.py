@@ -216,13 +216,6 @@ class FeatureMap:
         column = self.input_names.index("speed_kmh")
         return column, float(np.float32((STANDING_KMH - self.x_shift[column]) / self.x_scale[column]))
 
-    def standing(self, x: np.ndarray) -> np.ndarray:
-        """Of inputs [T, F]: whether the car stands, [T]."""
-        if self.standstill is None:
-            return np.zeros(len(x), bool)
-        column, limit = self.standstill
-        return np.asarray(x[:, column] < np.float32(limit))
-
     def weather_limits(self, channel: int) -> tuple[float, float]:
         """How far a slow channel counts: its training range and a little more."""
         more = HELD[self.channels[channel]]

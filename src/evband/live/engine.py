@@ -74,7 +74,6 @@ class Group:
         errors = None if model.energy_ is None else model.errors_
         self._over_trips = None if errors is None else RowMean(model.feature_map_, errors.mean)
         self.tally = Tally(errors, self._heavy, self.engine.sizes.members, self.hz, level)
-        self._standstill = model.feature_map_.standstill
         self._warmup_rows = WARMUP_S * self.hz
         self._out = np.zeros((count, len(BAND)))
         self.at, self.began, self.moved = (np.full(count, np.nan) for _ in range(3))  # s: last row, drive, motion
@@ -92,8 +91,8 @@ class Group:
         count, parts = len(self.cars), self.parts
         self.model, self.engine = model, engine_of(model, self.level, vehicles=count)
         self.slow = Slow(model, self.level, self._heavy)
-        stretches = np.array([[model.calibration_.moving, model.calibration_.standing]])
-        self._stretches = np.repeat(stretches, count, 0) if parts is None else parts.fleet.stretch[parts.rows]
+        self._steps = model.calibration_.steps(model.feature_map_.standstill)
+        self._factors = np.tile(self._steps.factors, (count, 1)) if parts is None else parts.fleet.stretch[parts.rows]
         if parts is not None:
             self.engine.own_heads(*parts.heads)
 
@@ -150,7 +149,7 @@ class Group:
         self._check.see(known, power, raw[:, 0], moving)
         power = np.where(self._check.trusted[known] & (np.abs(power) < 1200.0), power, np.nan)
         measuring = np.full(len(cars), self.calibrate) & self._check.trusted[known]
-        noise = (raw[:, 3] / self._stretch(cars, x)) ** 2
+        noise = (raw[:, 3] / self._factors[cars, self._steps.which(x)]) ** 2
         mean = raw[:, 0] if self._over_trips is None else raw[:, 0] + self._over_trips.added(raw[:, 0], speed, r)
         self.tally.add(cars, speed, mean, noise, outside, power, location, measuring)
         band = self._calibrated(cars, raw, power, speed, rows.sure) if self.calibrate else raw
@@ -182,13 +181,6 @@ class Group:
         for car in rows.car[rows.start].tolist():
             self.engine.reset(car)
         self.since[rows.car[rows.start]] = 0.0
-
-    def _stretch(self, cars: Cars, x: NDArray[np.float32]) -> Array:
-        """The model's own calibration factor of each row."""
-        if self._standstill is None:
-            return np.asarray(self._stretches[cars, 0])
-        column, limit = self._standstill
-        return np.asarray(self._stretches[cars, (x[:, column] < np.float32(limit)).astype(int)])
 
     def _calibrated(self, cars: Cars, raw: Array, power: Array, speed: Array, sure: Array) -> Array:
         """Widened where speed is old, then corrected by what was learned of this drive's power; then learn from this row's."""

@@ -49,7 +49,6 @@ class Stream:
         check_level(level)
         self.level, self.hz = level, float(model.settings_.hz)
         self._features = model.feature_map_.stream()
-        self._standstill = model.feature_map_.standstill
         self._warmup = WARMUP_S * self.hz
         self.road: NDArray[np.float32] = np.zeros(0, np.float32)  # [K], road-load features of the last step
         self._inputs = self.road
@@ -64,8 +63,8 @@ class Stream:
 
     def _use(self, model: PowerModel) -> None:
         self.model, self.engine = model, engine_of(model, self.level)
-        self._stretches = model.calibration_.moving, model.calibration_.standing
-        self.stretch = self._stretches[0]  # of the last step
+        self._steps = model.calibration_.steps(model.feature_map_.standstill)
+        self.stretch = self._steps.factors[-1]  # of the last step
 
     def tick(self, **values: float | None) -> Band:
         """The band of the next grid step from its channels; acceleration, if not given, is the change of speed.
@@ -109,9 +108,7 @@ class Stream:
         x, r, outside = self._features.tick(values)
         self._inputs, self.road = x, r
         mean, lower, upper, aleatoric, epistemic = self.engine.tick(x, r).tolist()
-        if self._standstill is not None:
-            column, limit = self._standstill
-            self.stretch = self._stretches[bool(np.float32(x[column]) < limit)]
+        self.stretch = self._steps.at(x)
         warmup = self.since < self._warmup
         self.since += 1
         return Band(mean, lower, upper, aleatoric, epistemic, warmup, outside)

@@ -16,6 +16,7 @@ from evband.network.heads.quantile import LEVELS
 from evband.network.inference import standard_of
 from evband.network.kernels import pack
 from evband.network.kernels.vector import LANES
+from evband.network.steps import UNSTRETCHED, Steps
 from evband.network.tick.cell import TILE, Network, Work, network_step
 from evband.network.tick.mixture import Target, mixture_row, quantile_row, quantile_sums, tail_cubics
 from evband.network.tick.packing import Params, Sizes, packed, zeros
@@ -98,11 +99,10 @@ def advance(
         for v in range(count):
             slot = task.slots[v]
             vehicle = who[slot]
-            stands = aim.speed >= 0 and task.x[v, aim.speed] < aim.standstill
-            stretch = aim.standing_stretch if stands else aim.stretch
-            mu, raw, std = kept.location[vehicle], task.raw[v], shared
+            step = reached(aim.steps, task.x[v, aim.column])
+            stretch, mu, raw, std = aim.steps[step, 1], kept.location[vehicle], task.raw[v], shared
             if len(own.std):
-                std, stretch = own.std[vehicle], own.stretch[vehicle, 1 if stands else 0]
+                std, stretch = own.std[vehicle], own.stretch[vehicle, step]
                 own_location(net, own.weights[vehicle], task.r[v], kept.arena, task.rows[v], mu)
             else:
                 add_road(net, task.r[v], mu)
@@ -124,6 +124,15 @@ def advance(
                     aim.mean, std, aim.tail, stretch, mu, s, kept.spare, how.inflation, how.standard, how.cubics,
                     kept.warm[vehicle], out[slot],
                 )  # fmt: skip
+
+
+@compiled()
+def reached(steps: NDArray[np.float64], value: float) -> int:
+    """Which factor a row gets that has this value of the input (`evband.network.steps`)."""
+    step = 0
+    while step + 1 < len(steps) and value >= steps[step + 1, 0]:
+        step += 1
+    return step
 
 
 @compiled(fastmath={"contract", "reassoc"})
@@ -155,8 +164,7 @@ class Engine:
     """An ensemble with the state of ``vehicles`` vehicles.
 
     ``params`` are a model's arrays (``w_ih.0 .. head_w, head_b, nu_raw, road_w``); bands come out in kW, stretched about
-    the mean by ``stretch``, where the vehicle stands by that of ``standing``. ``precision="reduced"`` keeps LSTM weights in float16 (biases, head, state and sums stay
-    float32): half the memory traffic; means move by about 1e-4 and band ends by up to 5e-4 of the target's standard
+    the mean by ``steps``. ``precision="reduced"`` keeps LSTM weights in float16 (biases, head, state and sums stay float32): half the memory traffic; means move by about 1e-4 and band ends by up to 5e-4 of the target's standard
     deviation, the RMSE by under 0.01 % (benchmarks/results/tick.csv; a test holds it under 0.1 %).
     """
 
@@ -170,8 +178,7 @@ class Engine:
         nu_min: float = 3.0,
         nu: float | None = None,  # fixed degrees of freedom; None = learned
         levels: ArrayLike = LEVELS,
-        stretch: float = 1.0,
-        standing: tuple[int, float, float] | None = None,  # column of the speed, value under which it stands, stretch
+        steps: Steps = UNSTRETCHED,
         level: float = 0.9,
         vehicles: int = 1,
         precision: Precision = "float32",
@@ -192,12 +199,11 @@ class Engine:
             )
         self._standard = standard_of(HEADS[head], params, nu_min, nu)
         self._network = _network(params, sizes, precision == "reduced")
-        speed, limit, at_rest = standing or (-1, 0.0, stretch)
-        if not (0 < stretch < math.inf and 0 < at_rest < math.inf):
-            raise SettingsError(f"A stretch must be a positive number, not {stretch} and {at_rest}.")
-        self._target = Target(
-            float(y_mean), float(y_std), float(stretch), float(at_rest), int(speed), float(limit), 0.05
-        )
+        if not all(0 < factor < math.inf for factor in steps.factors):
+            raise SettingsError(f"A stretch must be a positive number, not {min(steps.factors)}.")
+        limits = [-math.inf, *np.array(steps.limits, np.float32).tolist()]
+        table = np.array([limits, steps.factors], float).T.copy()
+        self._target = Target(float(y_mean), float(y_std), 0.05, steps.column, table)
         empty = np.empty((2, sizes.members))
         self._band = Band(self._standard.variance, empty, tail_cubics(self._standard), np.empty((0, 0)))
         self._allocate()
@@ -247,7 +253,7 @@ class Engine:
         self._arguments = [tuple(part) for part in parts]
 
     def own_heads(self, weights: ArrayLike, level: ArrayLike, std: ArrayLike, stretch: ArrayLike) -> None:
-        """Give each vehicle a location head, a level of its scale, a unit in kW and stretches (moving, standing) of its own;
+        """Give each vehicle a location head, a level of its scale, a unit in kW and stretches (of `Steps`) of its own;
         what is recurrent stays shared. See `Own` for the shapes."""
         s = self.sizes
         shapes = ((s.members, s.road + s.hidden), (s.members,), (), (2,))

@@ -21,7 +21,6 @@ def engine_of(model: PowerModel, level: float = 0.9, vehicles: int = 1, precisio
 def network_settings(model: PowerModel) -> dict[str, Any]:
     """Head, target scale and stretches."""
     arch, features = model.architecture_, model.feature_map_
-    standstill = features.standstill
     return {
         "head": arch.distribution.runs_as,
         "y_mean": features.y_mean,
@@ -29,8 +28,7 @@ def network_settings(model: PowerModel) -> dict[str, Any]:
         "nu_min": arch.nu_min,
         "nu": arch.nu,
         "levels": arch.levels,
-        "stretch": model.calibration_.moving,
-        "standing": None if standstill is None else (*standstill, model.calibration_.standing),
+        "steps": model.calibration_.steps(features.standstill),
     }
 
 

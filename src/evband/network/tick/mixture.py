@@ -28,11 +28,9 @@ class Target(NamedTuple):
 
     mean: float  # of the training power, kW
     std: float
-    stretch: float  # about the mean
-    standing_stretch: float  # the same where the vehicle stands
-    speed: int  # input that tells a standstill; -1 for none
-    standstill: float  # under this value of it
     tail: float  # probability beyond each end of the band
+    column: int  # input that tells which of the factors stretches about the mean (`Steps`)
+    steps: Array  # [factors, 2] of it: the value from which on it counts, and the factor
 
 
 def tail_cubics(standard: Standard) -> Array:
