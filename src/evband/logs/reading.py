@@ -244,7 +244,7 @@ def formats(options: ReadOptions) -> list[ModuleType]:
 
     if options.map is not None:
         return [known.MAPPED]
-    return [*known.FORMATS, tidy]
+    return [*known.FORMATS, tidy, known.LAST]
 
 
 def _mapping(map: str | Path | Mapping[str, Any] | None) -> Mapping[str, Any] | None:

@@ -12,12 +12,16 @@ from evband.logs.formats import (
     car_scanner_wide,
     chargecar,
     dynamometer,
+    home_assistant,
     leaf_spy,
     mapped,
     mdf,
+    named_units,
     ovms,
     scan_my_tesla,
+    soul_ev_spy,
     teslafi,
+    teslalogger,
     teslamate,
     torque_pro,
     ved,
@@ -25,14 +29,17 @@ from evband.logs.formats import (
 
 FORMATS: tuple[ModuleType, ...] = (
     mdf,
+    home_assistant,
     abrp,
     car_scanner_long,
     torque_pro,
     bmw_i3,
     leaf_spy,
     teslafi,
+    teslalogger,
     teslamate,
     scan_my_tesla,
+    soul_ev_spy,
     ovms,
     ved,
     chargecar,
@@ -41,3 +48,4 @@ FORMATS: tuple[ModuleType, ...] = (
     car_scanner_wide,
 )
 MAPPED: ModuleType = mapped
+LAST: ModuleType = named_units  # after the tidy tables

@@ -1,4 +1,4 @@
-"""The Vehicle Energy Dataset (Ann Arbor): `DayNum,VehId,Trip,Timestamp(ms),...,HV Battery Current[A],...`, a week of many cars a file.
+"""The Vehicle Energy Dataset (Ann Arbor) and eVED, its extension: `DayNum,VehId,Trip,Timestamp(ms),...,HV Battery Current[A],...`, a week of many cars a file.
 
 Current is negative on discharge and is turned. Every row repeats each channel's last value; a value that says the same again within a second
 is no new reading. Trips of cars without a high-voltage battery are left out.
@@ -24,6 +24,8 @@ _KNOWN = {
     "hv battery voltage[v]": Column("battery_voltage_v", "V"),
     "hv battery soc[%]": Column("soc_pct", "%"),
     "oat[degc]": Column("ambient_temp_c", "C"),
+    "elevation smoothed[m]": Column("elevation_m", "m"),  # eVED, which adds columns to VED
+    "elevation raw[m]": Column("elevation_m", "m"),
     "latitude[deg]": Column("latitude_deg", "deg"),
     "longitude[deg]": Column("longitude_deg", "deg"),
 }

@@ -1,0 +1,126 @@
+"""TeslaLogger, Soul EV Spy, eVED, Home Assistant's history, tables that name their units; small made-up files of each form."""
+
+import json
+
+import numpy as np
+import pytest
+
+from evband.errors import EvbandError
+from evband.logs.reading import read_trips
+
+
+def read(tmp_path, text, name="log.csv", **options):
+    path = tmp_path / name
+    path.write_text(text)
+    return read_trips(path, **options)
+
+
+def median(trip, channel):
+    return float(np.median(trip.series(channel)[1]))
+
+
+def test_teslalogger_counts_power_in_ps_and_is_cut_where_it_is_silent(tmp_path):
+    head = (
+        "id,Datum,lat,lng,speed,power,odometer,ideal_battery_range_km,outside_temp,altitude,battery_level,inside_temp\n"
+    )
+    rows = [
+        f"{i},2024-01-05 {11 + i // 40}:{2 * (i % 40) // 60:02}:{2 * (i % 40) % 60:02},48.1,11.5,{60 + i % 5},{20 + i % 3},{12000 + 0.03 * i},300,4.5,{520 + i % 3},70,21\n"
+        for i in range(80)
+    ]
+    trips = read(tmp_path, head + "".join(rows))
+    assert trips.ids == ("log_1", "log_2")
+    assert trips[0].report.format == "TeslaLogger"
+    assert median(trips[0], "power_kw") == pytest.approx(21 * 0.7355, rel=0.01)
+    assert median(trips[0], "speed_kmh") == 62.0
+
+
+def test_soul_ev_spy_names_units_and_counts_milliseconds(tmp_path):
+    head = '"VIN","system.scan_start_time_ms","system.scan_end_time_ms","route.elevation_m","car.speed_kph","car.odo_km","car.ambient_C","battery.SOC_display_pct","battery.DC_V","battery.DC_current_A"\n'
+    rows = [
+        f'"X",{5000 * i},{5000 * i + 4900},{100 + i},{80 + i % 3},{500 + 0.1 * i},21.5,90,380,{30 + i % 5}\n'
+        for i in range(60)
+    ]
+    (trip,) = read(tmp_path, head + "".join(rows))
+    assert trip.report.format == "Soul EV Spy"
+    assert median(trip, "power_kw") == pytest.approx(380 * 32 / 1000)
+    assert trip.series("speed_kmh")[0][1] - trip.series("speed_kmh")[0][0] == pytest.approx(5.0)
+
+
+def test_eved_brings_its_elevation(tmp_path):
+    head = "DayNum,VehId,Trip,Timestamp(ms),Latitude[deg],Longitude[deg],Vehicle Speed[km/h],OAT[DegC],HV Battery Current[A],HV Battery SOC[%],HV Battery Voltage[V],Elevation Raw[m],Elevation Smoothed[m],Gradient,Energy_Consumption\n"
+    rows = [
+        f"1.5,10,7,{1000 * i},42.3,-83.7,{40 + i % 9},12,{-20 - i % 7},80,{380 - i % 3},{205 + i},{200 + i},0.01,0.1\n"
+        for i in range(60)
+    ]
+    (trip,) = read(tmp_path, head + "".join(rows))
+    assert trip.report.format == "VED"
+    assert trip.series("elevation_m")[1][0] == 200.0
+    assert median(trip, "power_kw") > 0
+
+
+def history(seconds=600, watts=False):
+    """(entity, state, when) of a drive: power changes every 5 s, speed every 20 s."""
+    rows = []
+    for s in range(0, seconds, 5):
+        when = f"2024-05-01T10:{s // 60:02}:{s % 60:02}.123Z"
+        rows.append(("sensor.zoe_battery_power", (9 + s % 4) * (1000 if watts else 1), when))
+        rows.append(("sensor.zoe_charger_power", 7, when))
+        if s % 20 == 0:
+            rows.append(("sensor.zoe_speed", 50 + s % 60, when))
+        if s % 60 == 0:
+            rows.append(("sensor.zoe_outside_temperature", 12.5, when))
+            rows.append(("sensor.average_speed", 44, when))
+    return rows
+
+
+@pytest.mark.parametrize("watts", [False, True])
+def test_home_assistants_download_holds_a_state_until_the_next(tmp_path, watts):
+    rows = [*history(watts=watts), ("sensor.zoe_speed", "unavailable", "2024-05-01T10:09:58.000Z")]
+    text = "entity_id,state,last_changed\n" + "".join(f"{e},{s},{w}\n" for e, s, w in rows)
+    (trip,) = read(tmp_path, text, "history.csv")
+    assert trip.report.format == "Home Assistant"
+    assert 9 <= median(trip, "power_kw") <= 12
+    speed = trip.series("speed_kmh")
+    assert np.diff(speed[0]).max() == pytest.approx(5.0)  # held while power changes
+    assert set(speed[1]) == {50.0, 70.0, 90.0}
+    assert median(trip, "ambient_temp_c") == 12.5
+    assert any("no units" in note for note in trip.report.notes)
+
+
+def test_home_assistants_json_has_units_and_names_an_entity_once(tmp_path):
+    lists = {}
+    for entity, state, when in history():
+        first = {
+            "entity_id": entity,
+            "attributes": {"unit_of_measurement": "mph" if "speed" in entity else "kW" if "power" in entity else "°C"},
+        }
+        states = lists.setdefault(entity, [])
+        states.append({**({} if states else first), "state": str(state), "last_changed": when.replace("Z", "+00:00")})
+    (trip,) = read(tmp_path, json.dumps([*lists.values()]), "history.json")
+    assert trip.report.format == "Home Assistant"
+    assert float(trip.series("speed_kmh")[1].min()) == pytest.approx(50 * 1.609344)
+    with pytest.raises(EvbandError, match="not whole JSON"):
+        read(tmp_path, json.dumps([*lists.values()])[:-20], "cut.json")
+
+
+def test_home_assistants_entities_may_be_named(tmp_path):
+    text = "entity_id,state,last_changed\n" + "".join(
+        f"{e.replace('battery_power', 'verbrauch')},{s},{w}\n" for e, s, w in history()
+    )
+    (trip,) = read(tmp_path, text, aliases={"power_kw": ["sensor.zoe_verbrauch"]})
+    assert 9 <= median(trip, "power_kw") <= 12
+
+
+def test_a_table_that_names_its_units_needs_no_map(tmp_path):
+    rows = "".join(f"{1_700_000_000_000 + 1000 * i},{10 + i % 5},{12000 + i},{281 + i % 2}\n" for i in range(60))
+    (trip,) = read(tmp_path, "timestamp_ms,vehicle_speed_mps,battery_power_w,ambient_temperature_K\n" + rows)
+    assert trip.report.format == "table with units"
+    assert median(trip, "speed_kmh") == pytest.approx(43.2)
+    assert median(trip, "power_kw") == pytest.approx(12.03, abs=0.01)
+    assert median(trip, "ambient_temp_c") == pytest.approx(8.35, abs=0.6)
+    assert trip.series("speed_kmh")[0][1] - trip.series("speed_kmh")[0][0] == pytest.approx(1.0)
+    rows = "".join(f"2024-05-01 10:00:{i:02};{30 + i % 5};{20 + i}\n" for i in range(60))
+    (trip,) = read(tmp_path, "Timestamp;Speed [mph];Battery Power [kW]\n" + rows)
+    assert median(trip, "speed_kmh") == pytest.approx(32 * 1.609344)
+    with pytest.raises(EvbandError, match="write-map"):
+        read(tmp_path, "Timestamp;Speed;Power\n" + rows)
