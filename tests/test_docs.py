@@ -11,6 +11,7 @@ import pytest
 from evband.cli import app
 from tiny_car import drives
 from tools.docs import measured, tables
+from tools.docs.goals import by_name, goal
 
 ROOT = Path(__file__).resolve().parent.parent
 HOME = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]["Homepage"]
@@ -210,3 +211,11 @@ def test_contributing_names_files_that_exist():
     named = re.findall(r"`((?:src|benchmarks|tools|tests|docs)/[\w./]*)`", (ROOT / "CONTRIBUTING.md").read_text())
     assert len(named) > 20
     assert [name for name in named if not (ROOT / name).exists()] == []
+
+
+def test_a_goal_is_met_missed_or_not_measured():
+    rows = pl.DataFrame({"method": ["sheet"], "minutes": [0], "ratio": [1.3], "worst": [2.7]})
+    assert goal(lambda name: rows, "cold_start", by_name) == ("1.30 x, worst car 2.70 x", "**no**")
+    assert goal(lambda name: rows.with_columns(worst=2.5), "cold_start", by_name)[1] == "yes"
+    assert goal(lambda name: rows.drop("worst"), "cold_start", by_name) == ("not measured yet", "-")
+    assert goal(lambda name: None, "cold_start", by_name) == ("not measured yet", "-")

@@ -23,6 +23,7 @@ from evband.rivals import NAMES as RIVALS
 from tools.docs.beside import bench, bench_bound, energy, profile
 from tools.docs.cold import cold_start, learning_curves, wrong_mass
 from tools.docs.compared import MODELS, TASKS, ahead, cells, claim_measured, comparison, diversity, every_model, seeds
+from tools.docs.goals import goals, values
 from tools.docs.measured import measured, over_seeds
 from tools.docs.shifts import averaged, distilled, epistemic, noise, season, stretches, trip_effect, tuning
 from tools.docs.trips import arrivals, cabin, energy_over_trips, over_stretches, planned, ranges, routers, so_far
@@ -215,6 +216,8 @@ def tables() -> dict[str, Callable[[], str]]:
     paper = {n: read(n, PAPER) for n in ("table1_features", "table2_accuracy", "table3_calibration")}
     one_, two, three = (frame for frame in paper.values() if frame is not None)
     return {
+        "goals": lambda: goals(read),
+        **values(read),
         "comparison": lambda: comparison(trips),
         "every_model": lambda: every_model(trips),
         "table1": lambda: table_1(ablation, one_),

@@ -24,7 +24,7 @@ def show_trip(page: Console, summary: dict[str, Any], miles: bool = False) -> No
     page.print(
         f"[bold]{escape(summary['trip_id'])}[/bold]  {escape(summary['format'])}, {escape(summary['source'])}\n"
         f"{summary['rows']} rows, {summary['rate_hz']:.3g} Hz, {summary['duration_s'] / 60:.1f} min, "
-        f"{distance:.2f} {unit}, {_consumption(summary['kwh_100km'], miles)}, {summary['segments']} unbroken stretches"
+        f"{distance:.2f} {unit}, {_consumption(summary['kwh_100km'], miles)}, {summary['segments']} unbroken stretch{'' if summary['segments'] == 1 else 'es'}"
     )
     table = Table("channel", "readings", "Hz", "least", "median", "most", "unit", box=None)
     for channel in summary["channels"]:
