@@ -105,8 +105,7 @@ def planned_bands(log: str, drives: Drives, errors: ErrorModel) -> tuple[list[Ba
     plans = drives.plans("oob")
     pairs = [(d, plans[d.trip_id]) for d in drives.of("oob") if d.trip_id in plans]
     kwh = [[float(errors.mean.of(d).mean.sum()) / d.hz / 3600 for d in pair] for pair in pairs]
-    km = [float(d.distance_km[-1]) for d, _ in pairs]
-    found = fit_planned([a - b for a, b in kwh], km)
+    found = fit_planned([a - b for a, b in kwh], [(p.speed_kmh, p.hz) for _, p in pairs])
     plans = drives.plans("test")
     more: list[Band] = []
     plain: list[Band] = []
@@ -117,7 +116,7 @@ def planned_bands(log: str, drives: Drives, errors: ErrorModel) -> tuple[list[Ba
         band, used = stretch_energy(plan, slice(0, len(plan)), errors), measured(drive, slice(None))
         for kept, extra in ((more, found), (plain, Planned(0.0, 0.0, 0.0, 10))):
             assert extra is not None
-            shift, variance = extra.over(drive.distance_km[-1])
+            shift, variance = extra.over(plan.distance_km[-1], extra.counted_km(plan.speed_kmh, plan.hz))
             scale = float(np.hypot(band.scale_kwh, np.sqrt(variance)))
             half = scale * float(stdtrit(band.dof, 0.95))
             kept.append(Band(log, drive.trip_id, used - band.mean_kwh - float(shift), half, scale, band.dof, used))

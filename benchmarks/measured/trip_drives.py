@@ -133,7 +133,14 @@ def train_all(given: argparse.Namespace) -> None:
 
     (HERE / "predicted").mkdir(parents=True, exist_ok=True)
     order = ["tesla_road", "ved_455", "i3_motion", "i3_torque", "ved_10", *(n for n in LOGS if n.startswith("cc_")), "e208"]  # fmt: skip
-    todo = [(log, split, variant) for variant in ("base", "hvac") for log in order if log in given.logs for split in splits_of(log) if variant == "base" or LOGS[log].cabin]  # fmt: skip
+    todo = [
+        (log, split, variant)
+        for variant in given.variants
+        for log in order
+        if log in given.logs and (variant == "base" or LOGS[log].cabin)
+        for split in splits_of(log)
+        if str(split) in given.splits or not given.splits
+    ]
     items = [(*item, given.members, time.time() + given.seconds) for item in todo]
     with multiprocessing.get_context("spawn").Pool(given.processes) as pool:
         for line in pool.imap_unordered(work, items):
@@ -147,6 +154,8 @@ def main() -> None:
     preparing.add_argument("--data", type=Path, required=True)
     training = verbs.add_parser("train")
     training.add_argument("--logs", nargs="+", default=list(LOGS))
+    training.add_argument("--splits", nargs="*", default=[], help="all unless given: time, 0, 1, ...")
+    training.add_argument("--variants", nargs="+", default=["base", "hvac"])
     training.add_argument("--members", type=int, default=30)
     training.add_argument("--processes", type=int, default=1)
     training.add_argument("--seconds", type=float, default=36000.0)

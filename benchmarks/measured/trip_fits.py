@@ -65,7 +65,7 @@ def work(item: Item) -> str:
 
 
 def _fold(log: str, split: str | int, variant: str, members: int) -> Arrays:
-    torch.set_num_threads(2)
+    torch.set_num_threads(min(2, torch.get_num_threads()))
     device = "cuda" if torch.cuda.is_available() else "cpu"
     a = arrays_of(log)
     hz, number = float(a["hz"]), a["trip"].astype(int)

@@ -44,18 +44,49 @@ def test_a_router_gives_few_speeds_no_stops_and_the_same_way():
     assert router_says(Trip("short", table.head(5), 1.0)) is None
 
 
+def steady(km, kmh):
+    """A plan at one speed, on a grid of 1 Hz."""
+    return np.full(round(3600 * km / kmh), float(kmh)), 1.0
+
+
 def test_how_drives_differ_from_plans_is_found_and_survives_the_file():
     rng = np.random.default_rng(0)
-    km = rng.uniform(3, 60, 400)
-    difference = 0.03 * km + 0.01 * km * rng.normal(size=400) + 0.05 * np.sqrt(km) * rng.normal(size=400)
-    found = fit_planned(difference, km)
-    assert found.shift == pytest.approx(0.03, abs=0.003)
-    half = 2.015 * np.sqrt(found.over(20.0)[1])  # the 90 % band of a t with 5 degrees of freedom
+    km = rng.uniform(3, 60, 300)
+    difference = 0.03 * km + 0.01 * km * rng.normal(size=300) + 0.05 * np.sqrt(km) * rng.normal(size=300)
+    found = fit_planned(difference, [steady(x, 50) for x in km])
+    counted = 20 * found.counted(np.array([50.0]))[0]
+    mean, variance = found.over(20.0, counted)
+    assert mean == pytest.approx(0.6, abs=0.06)
+    half = 2.015 * np.sqrt(variance)  # the 90 % band of a t with 5 degrees of freedom
     assert half == pytest.approx(1.645 * np.sqrt(0.01**2 * 400 + 0.05**2 * 20), rel=0.2)
     assert Planned.from_dict(found.to_dict()) == found
-    assert fit_planned(difference[:4], km[:4]) is None
+    assert fit_planned(difference[:4], [steady(x, 50) for x in km[:4]]) is None
     with pytest.raises(ArtifactError, match="plans"):
         Planned.from_dict(found.to_dict() | {"habit": -1.0})
+    earlier = {name: value for name, value in found.to_dict().items() if name != "scale_kmh"}
+    assert Planned.from_dict(earlier).counted(np.array([130.0]))[0] == pytest.approx(1.0, abs=1e-3)
+
+
+def test_what_drives_take_beyond_plans_is_counted_in_towns_where_it_is_found_there():
+    rng = np.random.default_rng(1)
+    town, fast = rng.uniform(2, 10, 60), rng.uniform(0, 60, 60)
+    plans = [(np.concatenate([steady(a, 30)[0], steady(b, 120)[0]]), 1.0) for a, b in zip(town, fast, strict=True)]
+    of_town = fit_planned(0.05 * town * (1 + 0.1 * rng.normal(size=60)), plans)
+    assert of_town.scale_kmh < 40
+    of_all = fit_planned(0.03 * (town + fast) * (1 + 0.1 * rng.normal(size=60)), plans)
+    assert of_all.scale_kmh == 1e6
+    slow, quick = (of_town.shift * of_town.counted_km(*steady(10, kmh)) for kmh in (30, 120))
+    assert slow == pytest.approx(0.5, rel=0.1)
+    assert quick < 0.02
+
+
+def test_driving_slowly_does_not_turn_a_motorway_into_a_town(model):
+    way = read_route(pl.DataFrame({"distance_km": [0.0, 20], "speed_kmh": [120.0, 120], "elevation_m": [0.0, 0], "ambient_temp_c": [9.0, 9]}))  # fmt: skip
+    town = way.at_most(30.0)
+    known, slow = plan(model, 80, 60.0, way), plan(model, 80, 60.0, town)
+    assert slow.route.counted_km[-1] == pytest.approx(known.route.counted_km[-1], rel=0.02)
+    assert slow.route.seconds[-1] > 3 * known.route.seconds[-1]
+    assert way.at_pace(0.9).at_most(60.0).road_kmh(np.array([10.0]))[0] == pytest.approx(120.0)
 
 
 def test_a_planned_route_is_less_sure_than_the_same_way_as_driven(model):

@@ -26,7 +26,17 @@ from tools.docs.compared import MODELS, TASKS, ahead, cells, claim_measured, com
 from tools.docs.goals import goals, values
 from tools.docs.measured import measured, over_seeds
 from tools.docs.shifts import averaged, distilled, epistemic, noise, season, stretches, trip_effect, tuning
-from tools.docs.trips import arrivals, cabin, energy_over_trips, over_stretches, planned, ranges, routers, so_far
+from tools.docs.trips import (
+    arrivals,
+    cabin,
+    energy_over_trips,
+    over_stretches,
+    planned,
+    ranges,
+    routers,
+    so_far,
+    started_plans,
+)
 from tools.docs.written import PENDING, markdown, number
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -236,6 +246,7 @@ def tables() -> dict[str, Callable[[], str]]:
         "routers": lambda: of_trips(routers, read("routers")),
         "trips.cabin": lambda: of_trips(cabin, read("trips")),
         "trips.planned": lambda: of_trips(planned, read("trips")),
+        "started_plans": lambda: of_trips(started_plans, read("started_plans")),
         "trips.arrivals": lambda: of_trips(arrivals, read("trips_arrivals")),
         "energy": lambda: PENDING if kwh is None else markdown(*energy(kwh, TASKS), left=2),
         "bench": lambda: PENDING if speed is None else markdown(*bench(speed)),

@@ -119,6 +119,20 @@ def planned(frame: pl.DataFrame) -> Table:
     return head, rows
 
 
+def started_plans(frame: pl.DataFrame) -> Table:
+    """Measured trips planned for cars known by their data sheet alone, with and without simulated drivers."""
+    head = ["car", "trips", "coverage", "without drivers", "median error", "without drivers", "bias", "without drivers"]
+    rows = []
+    for car in dict.fromkeys(frame["car"].to_list()):
+        own, plain = (_row(frame, car=car, contender=c) for c in ("with drivers", "as planned"))
+        assert own is not None
+        assert plain is not None
+        pairs = [f"{r[k]:{form}}" for k, form in (("cover90", ".3f"), ("median_error", ".1%"), ("bias", "+.1%")) for r in (own, plain)]  # fmt: skip
+        name = {"all": "all cars, each counting alike", "i3": "BMW i3"}.get(car, LOGS.get(car, car))
+        rows.append([name, str(own["trips"]), *pairs])
+    return head, rows
+
+
 def arrivals(frame: pl.DataFrame) -> Table:
     """Chance to arrive and how many did, in five bins, and Brier scores."""
     head = ["contender", "Brier score", *(f"{k * 20}-{k * 20 + 20} %" for k in range(5))]

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evband.adaptation.base import Base
+from evband.adaptation.plans import simulated_plans
 from evband.adaptation.probes import pulls
 from evband.adaptation.state import Adaptation
 from evband.calibration.value import Calibration
@@ -67,6 +68,7 @@ def started(ground: Base, sheet: Sheet, seed: int = 0, hz: float = 1.0) -> Power
     tonnes = sheet.mass_kg / 1000.0
     scaled = {"bias": 1, "tau2": 2, "slow": 2, "fast": 2, "noise": 2, "most": 2}
     model.energy_ = {name: value * tonnes ** scaled.get(name, 0) for name, value in ground.errors.items()}
+    model.energy_["planned"] = simulated_plans(sheet.mass_kg)
     neutral = settings.architecture(len(INPUTS), len(ROADS)).unpack(ground.theta)["head_b"][:, 1]
     model.adaptation_ = Adaptation(
         sheet.to_dict(), ground.digest, ground.about, (ground.scale_shift, ground.scale_sd), ground.trip_effect,

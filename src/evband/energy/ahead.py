@@ -24,7 +24,8 @@ class Ahead:
     """Points along the way; all amounts count from its beginning.
 
     `doubts` are inputs that nobody knows exactly (weather, load, ...): what one standard deviation of each adds to the energy to
-    each point. They hold all along the way, so deviations add up, not variances. `planned`: the way is a plan, not a drive.
+    each point. They hold all along the way, so deviations add up, not variances. `planned`: the way is a plan, not a drive, of which
+    `counted_km` count.
     """
 
     errors: ErrorModel
@@ -35,6 +36,7 @@ class Ahead:
     size: Array  # [points] sum of g times seconds
     doubts: Mapping[str, Array] = field(default_factory=dict)  # kWh [points] each
     planned: Planned | None = None
+    counted_km: Array = field(default_factory=lambda: np.zeros(0))  # [points] where it is a plan
 
     @classmethod
     def of(
@@ -44,11 +46,16 @@ class Ahead:
         most: int = 400,
         doubts: Mapping[str, Array] | None = None,
         planned: Planned | None = None,
+        road_kmh: Array | None = None,
     ) -> Ahead:
-        """From predicted rows, thinned to about `most` points; `doubts` are kW of every row."""
+        """From predicted rows, thinned to about `most` points; `doubts` are kW of every row, `road_kmh` its road's planned speed."""
         step = max(1, len(drive) // most)
         at = np.unique(np.append(np.arange(step - 1, len(drive), step), len(drive) - 1))
         hours = 1.0 / drive.hz / 3600.0
+        counted = np.zeros(0)
+        if planned is not None:
+            road = planned.counted(drive.speed_kmh if road_kmh is None else road_kmh)
+            counted = np.cumsum(road * drive.speed_kmh)[at] * hours
         return cls(
             errors,
             drive.distance_km[at],
@@ -58,6 +65,7 @@ class Ahead:
             np.cumsum(errors.sizes(drive))[at] / drive.hz,
             {name: np.cumsum(kw)[at] * hours for name, kw in (doubts or {}).items()},
             planned,
+            counted,
         )
 
     def at(self, points: NDArray[np.intp]) -> Ahead:
@@ -66,6 +74,7 @@ class Ahead:
             self, km=self.km[points], seconds=self.seconds[points], mean_kwh=self.mean_kwh[points],
             members_kwh=self.members_kwh[:, points], size=self.size[points],
             doubts={name: kwh[points] for name, kwh in self.doubts.items()},
+            counted_km=self.counted_km[points] if self.planned else self.counted_km,
         )  # fmt: skip
 
     def then(self, other: Ahead) -> Ahead:
@@ -78,6 +87,7 @@ class Ahead:
             members_kwh=np.concatenate([self.members_kwh, self.members_kwh[:, -1:] + other.members_kwh], axis=1),
             size=np.append(self.size, self.size[-1] + other.size),
             doubts={n: np.append(kwh, kwh[-1] + other.doubts[n]) for n, kwh in self.doubts.items()},
+            counted_km=np.append(self.counted_km, self.counted_km[-1:] + other.counted_km),
         )
 
     def after(self, km: float) -> Ahead:
@@ -95,6 +105,7 @@ class Ahead:
             members_kwh=self.members_kwh[:, i:] - self.members_kwh[:, j : j + 1],
             size=self.size[i:] - self.size[j],
             doubts={n: kwh[i:] - kwh[j] for n, kwh in self.doubts.items()},
+            counted_km=self.counted_km[i:] - self.counted_km[j : j + 1],
         )
 
     def energy(self, past: SoFar) -> tuple[Array, Array]:
@@ -110,7 +121,7 @@ class Ahead:
         mean = self.mean_kwh + shift * hours
         parts = {"trip": variance * hours**2, "model": self.errors.epistemic(self.members_kwh)}
         if self.planned is not None:
-            more, parts["plan"] = self.planned.over(self.km)
+            more, parts["plan"] = self.planned.over(self.km, self.counted_km)
             mean = mean + more
         return mean, parts | {name: kwh**2 for name, kwh in self.doubts.items()}
 

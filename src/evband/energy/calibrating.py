@@ -128,7 +128,8 @@ def _planned(model: PowerModel, trips: Trips, rows: Rows, mean: TripMean) -> Pla
         np.array([float(mean.of(d).mean.sum()) / d.hz / 3600.0 for d in _drives(model, these, own, mean)])
         for these, own in ((driven, rows.of([*routes])), (planned, model.feature_map_.transform_all(planned)))
     ]
-    return fit_planned((kwh[0] - kwh[1]).tolist(), [route.distance_km for route in planned])
+    hz = float(model.settings_.hz)
+    return fit_planned(kwh[0] - kwh[1], [(route.table["speed_kmh"].to_numpy(), hz) for route in planned])
 
 
 def road_rows(features: FeatureMap, r: NDArray[np.float32], weights: Array | None) -> tuple[Array | None, Array | None]:

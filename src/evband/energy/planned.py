@@ -1,11 +1,13 @@
 """Planned is not driven: what a drive takes beyond what its plan would, learned from the user's own trips.
 
-A router gives one speed per stretch of road and no stops; a driver speeds up, brakes and waits. Each trip is turned into what a
-router would have given for it (`router_says`), the model predicts both, and the difference in energy over `km` kilometres is taken as
+A router gives one speed per stretch of road and no stops; a driver speeds up, brakes and waits, most of it in towns. Each trip is
+turned into what a router would have given for it (`router_says`), the model predicts both, and the difference in energy is taken as
 
-    shift km + a trip's habit (variance habit km^2) + what differs from place to place (variance local km)
+    shift W + a trip's habit (variance habit W^2) + what differs from place to place (variance local km),   W = sum exp(-v / V) km
 
-with Student-t tails like the errors of trips. It is the model's own answer to two speed profiles, so no measured power is needed.
+over kilometres of planned speed v: those of a town count, those of a motorway hardly. The scale V is the one under which half of the
+trips are likeliest given the other half. The tails are Student-t like the errors of trips. It is the model's own answer to two
+speed profiles, so no measured power is needed.
 """
 
 from __future__ import annotations
@@ -33,21 +35,38 @@ CRAWL_KMH = 5.0  # slower is waiting, which no router knows of
 SHORTEST_KM = 0.5
 LEAST_TRIPS = 5
 TAILS = 5.0
+SCALES_KMH = (
+    25.0,
+    15.0,
+    40.0,
+    60.0,
+    1e6,
+)  # V: the first where so few trips cannot tell, the last counts all kilometres alike
+ENOUGH_TRIPS = 10  # to tell
 
 
 @dataclass(frozen=True)
 class Planned:
     """Energy driven minus energy planned, along the way."""
 
-    shift: float  # kWh/km
-    habit: float  # kWh^2/km^2
+    shift: float  # kWh per counted km
+    habit: float  # kWh^2 per counted km^2
     local: float  # kWh^2/km
     trips: int
+    scale_kmh: float = SCALES_KMH[-1]  # V
 
-    def over(self, km: ArrayLike) -> tuple[Array, Array]:
+    def counted(self, speed_kmh: Array) -> Array:
+        """How much a kilometre of road counts that is planned at this speed."""
+        return np.asarray(np.exp(-speed_kmh / self.scale_kmh))
+
+    def counted_km(self, speed_kmh: Array, hz: float) -> float:
+        """W of a whole plan."""
+        return float(speed_kmh @ self.counted(speed_kmh)) / hz / 3600.0
+
+    def over(self, km: ArrayLike, counted_km: ArrayLike) -> tuple[Array, Array]:
         """(mean in kWh, variance in kWh^2) over so many kilometres of a new trip."""
-        way = np.asarray(km, float)
-        return self.shift * way, (self.habit * way**2 + self.local * way) * (1.0 + 1.0 / self.trips)
+        way, counted = np.asarray(km, float), np.asarray(counted_km, float)
+        return self.shift * counted, (self.habit * counted**2 + self.local * way) * (1.0 + 1.0 / self.trips)
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -56,37 +75,68 @@ class Planned:
     def from_dict(cls, saved: Any) -> Self:
         """Inverse of `to_dict`; a model file is not to be trusted."""
         try:
-            values = {f.name: float(saved[f.name]) for f in fields(cls)}
+            before = {"scale_kmh": SCALES_KMH[-1]}  # what earlier versions did
+            values = {f.name: float((before | dict(saved))[f.name]) for f in fields(cls)}
         except (KeyError, TypeError, ValueError) as problem:
             raise ArtifactError(f"The plans in the model file are damaged ({problem}); fit it again.") from None
         if (
             not np.isfinite(list(values.values())).all()
             or min(values["habit"], values["local"], values["trips"] - 1) < 0
+            or values["scale_kmh"] < 1.0
         ):
             raise ArtifactError("The plans in the model file are damaged; fit it again.")
-        return cls(values["shift"], values["habit"], values["local"], int(values["trips"]))
+        return cls(**{**values, "trips": int(values["trips"])})  # type: ignore[arg-type]
 
 
-def fit_planned(difference_kwh: Sequence[float], km: Sequence[float]) -> Planned | None:
-    """The mode of a Student-t posterior with wide priors; None for fewer than `LEAST_TRIPS` trips."""
+def fit_planned(difference_kwh: ArrayLike, plans: Sequence[tuple[Array, float]]) -> Planned | None:
+    """From each trip's difference and its plan's (speeds in km/h, rows per second); None for fewer than `LEAST_TRIPS`.
+
+    The mode of a Student-t posterior with wide priors."""
+    kwh = np.asarray(difference_kwh, float)
+    if len(kwh) < LEAST_TRIPS:
+        return None
+    km = np.array([speed.sum() / hz / 3600.0 for speed, hz in plans])
+
+    def counted(scale: float) -> Array:
+        return np.array([Planned(0.0, 0.0, 0.0, 1, scale).counted_km(*plan) for plan in plans])
+
+    scale = SCALES_KMH[0]
+    if len(kwh) >= ENOUGH_TRIPS:
+        scale = min(SCALES_KMH, key=lambda one: _unlikely_half(kwh, km, counted(one)))
+    return replace(_mode(kwh, km, counted(scale)), scale_kmh=scale)
+
+
+def _unlikely_half(kwh: Array, km: Array, counted: Array) -> float:
+    """Minus the log likelihood of every other trip, given the rest, and the other way round."""
+    even = np.arange(len(kwh)) % 2 == 0
+    total = 0.0
+    for train in (even, ~even):
+        found = _mode(kwh[train], km[train], counted[train])
+        mean, variance = found.over(km[~train], counted[~train])
+        total += float(_surprise(kwh[~train] - mean, variance).sum())
+    return total
+
+
+def _surprise(error: Array, variance: Array) -> Array:
+    return np.asarray(0.5 * np.log(variance) + 0.5 * (TAILS + 1.0) * np.log1p(error**2 / variance / TAILS))
+
+
+def _mode(kwh: Array, km: Array, counted: Array) -> Planned:
     from scipy.optimize import minimize
 
-    length = np.asarray(km, float)
-    if len(length) < LEAST_TRIPS:
-        return None
-    rate = np.asarray(difference_kwh, float) / length
+    rate = kwh / counted
     middle = float(np.median(rate))
     scale = 1.4826 * float(np.median(np.abs(rate - middle))) + 1e-6
-    start = np.array([middle / scale, 2.0 * np.log(scale) - 0.7, 2.0 * np.log(scale) + 0.7])
+    start = 2.0 * np.log(scale) + np.array([-0.7, 0.7 + np.log(np.median(counted / km))])
 
     def unlikely(p: Array) -> float:
-        variance = np.exp(p[1]) + np.exp(p[2]) / length
-        z2 = (rate - p[0] * scale) ** 2 / variance
-        loss = 0.5 * np.log(variance) + 0.5 * (TAILS + 1.0) * np.log1p(z2 / TAILS)
-        return float(loss.sum() + 0.125 * ((p[1:] - start[1:]) ** 2).sum())
+        variance = np.exp(p[1]) * counted**2 + np.exp(p[2]) * km
+        loss = _surprise(kwh - p[0] * scale * counted, variance)
+        return float(loss.sum() + 0.125 * ((p[1:] - start) ** 2).sum())
 
-    p = minimize(unlikely, start, method="Nelder-Mead", options={"maxiter": 2000, "xatol": 1e-3, "fatol": 1e-4}).x
-    return Planned(float(p[0]) * scale, float(np.exp(p[1])), float(np.exp(p[2])), len(length))
+    first = np.append(middle / scale, start)
+    p = minimize(unlikely, first, method="Nelder-Mead", options={"maxiter": 2000, "xatol": 1e-3, "fatol": 1e-4}).x
+    return Planned(float(p[0]) * scale, float(np.exp(p[1])), float(np.exp(p[2])), len(kwh))
 
 
 def router_says(trip: Trip) -> Route | None:

@@ -199,9 +199,10 @@ def plan(
     past.drive(drive.rows(slice(0, rows)))
     planned = planned_of(model) if way.log is None else None
     ahead, *again = (
-        Ahead.of(drive.rows(part), errors, doubts={n: kw[part] for n, kw in spreads.items()}, planned=planned)
+        Ahead.of(drive.rows(part), errors, doubts={n: kw[part] for n, kw in spreads.items()}, planned=planned,
+                 road_kmh=way.road_kmh(drive.rows(part).distance_km))
         for part in (slice(rows, rows + once), slice(rows + once, None))[: 1 + beyond]
-    )
+    )  # fmt: skip
     if ahead.km[-1] <= 0:
         raise TripsError(f"The route {way.name} does not move; give one with a length.")
     found = Range(soc, reserve_soc, capacity_kwh, ahead, ahead, past, (), doubts)

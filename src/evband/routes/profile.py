@@ -48,6 +48,9 @@ class Route:
     log: Trip | None = None
     profile: pl.DataFrame | None = field(default=None, repr=False)  # the legs it was made of
     notes: tuple[str, ...] = ()  # what was assumed
+    road: tuple[Array, Array] | None = field(
+        default=None, repr=False
+    )  # (km, km/h) as first planned, where it was retimed
 
     @property
     def channels(self) -> tuple[str, ...]:
@@ -98,7 +101,15 @@ class Route:
             log = replace(log, table=readings.filter(pl.Series(kept)))
         elif log is not None:
             log = None
-        return replace(self, time_s=time_s, speed_kmh=speed_kmh, log=log)
+        return replace(self, time_s=time_s, speed_kmh=speed_kmh, log=log, road=self._road)
+
+    @property
+    def _road(self) -> tuple[Array, Array]:
+        return (self.distance_km(self.time_s), self.speed_kmh) if self.road is None else self.road
+
+    def road_kmh(self, km: Array) -> Array:
+        """What is planned at these places for the road: driving slowly does not turn a motorway into a town."""
+        return np.interp(km, *self._road)
 
     def on_grid(self, hz: float, bridge_s: float = 0.0) -> Trip:
         """Rows as `evband.trips.grid` makes them: mean speed of each bin, its change, places at the bin's end."""

@@ -116,9 +116,8 @@ def draw(rng: np.random.Generator) -> Specimen:
 def drive(car: Specimen, minutes: float, rng: np.random.Generator) -> pl.DataFrame:
     """The log of one drive of up to so many minutes."""
     ambient = float(np.clip(12.0 + 10.0 * rng.standard_normal(), -18.0, 38.0))
-    reference = random_drive(_stretches(car, rng), rng, _roads(car))
-    count = int(min(reference[0][-1], 60.0 * minutes) / STEP_S)
-    speed = _restless(car, follow(reference, STEP_S, count, float(rng.uniform(0.5, 2.0)), rng), rng)
+    speed = driven(car, minutes, rng)
+    count = len(speed)
     load = rng.uniform(-0.25, 0.25) if car.heavy else float(rng.random() < 1 / 3) * rng.uniform(0.0, 0.15)
     mass = car.mass_kg * (1.0 + load)
     elevation, grade = _terrain(car, np.cumsum(speed) * STEP_S, rng)
@@ -136,6 +135,13 @@ def bench_kw(car: Specimen, speed: Array) -> Array:
     force = 0.6 * car.cda_m2 * speed**2 + car.crr * car.mass_kg * GRAVITY * np.tanh(speed / 0.5)
     achieved, power = drive_train(car, car.mass_kg, speed, force)
     return _with_regeneration(car, car.mass_kg, achieved, power, car.regeneration_kw) + BENCH_AUX * car.aux_kw
+
+
+def driven(car: Specimen, minutes: float, rng: np.random.Generator) -> Array:
+    """The speed in m/s, at steps of `STEP_S`, that its driver asks for on one drive."""
+    reference = random_drive(_stretches(car, rng), rng, _roads(car))
+    count = int(min(reference[0][-1], 60.0 * minutes) / STEP_S)
+    return _restless(car, follow(reference, STEP_S, count, float(rng.uniform(0.5, 2.0)), rng), rng)
 
 
 def _restless(car: Specimen, speed: Array, rng: np.random.Generator) -> Array:
