@@ -11,7 +11,7 @@ from evband.bands import Bands, LocationScale, Mixture, QuantileSet, Stacked
 from evband.errors import TripsError
 
 Array = NDArray[np.float64]
-OUTSIDE = 2.0  # an error's variance is taken as twice as large where an input left the training range
+OUTSIDE = 1.5  # an error's variance is taken as so many times as large where an input left the training range
 
 
 @dataclass(frozen=True, eq=False)

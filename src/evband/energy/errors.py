@@ -40,6 +40,11 @@ def phi(x: ArrayLike) -> Array:
     return np.asarray(2.0 * (lengths + np.expm1(-lengths)) / lengths**2)
 
 
+def disagreement(members: Array) -> Array:
+    """EU: the unbiased variance over members [M, ...] -> [...]; calibration trips have few members that never saw them."""
+    return np.asarray(members.var(axis=0) * (len(members) / max(len(members) - 1, 1)))
+
+
 @dataclass(frozen=True)
 class ErrorModel:
     """The parts of the error of mean power, from trips that their predictors never saw."""
@@ -64,7 +69,7 @@ class ErrorModel:
 
     def epistemic(self, members: Array) -> Array:
         """k EU in the unit of `members` squared: [M, ...] -> [...]."""
-        return np.asarray(self.spread * members.var(axis=0))
+        return self.spread * disagreement(members)
 
     @property
     def long_run_variance(self) -> float:

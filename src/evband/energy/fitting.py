@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evband.energy.drives import Drive
-from evband.energy.errors import ErrorModel, phi
+from evband.energy.errors import ErrorModel, disagreement, phi
 from evband.energy.mean import TripMean, fit_mean
 from evband.energy.so_far import how_lasting
 from evband.errors import TripsError
@@ -29,7 +29,7 @@ SHAPE_SHARE = 0.5  # of the noise in g while the shape within trips is fitted
 ODD = 10.0  # a trip's windows count at most so many times the middle trip's
 TAILS = 5.0  # degrees of freedom of trips' errors: their kurtosis is 2 to 14 on ten logs
 PRIOR_FACTOR = 0.7  # of the variance within trips, before any: a t has a scale below its deviation
-PRIOR_SPREAD = 0.25  # k before any trip: in ten logs members differed more over trips than their errors showed
+PRIOR_SPREAD = 0.5  # k before any trip: members differ more over trips than errors show, but not where a log goes next
 
 
 @dataclass(frozen=True)
@@ -85,9 +85,10 @@ def windows(drive: Drive, rows: int) -> _Windows:
     count = _sums(known.astype(float), rows, at)
     kept = count >= 0.5 * rows
     at, count = at[kept], count[kept]
-    means = _sums(drive.members, rows, at) / rows
     return _Windows(
-        _sums(np.where(known, error, 0.0), rows, at) / count, _sums(drive.noise, rows, at) / rows, means.var(axis=0)
+        _sums(np.where(known, error, 0.0), rows, at) / count,
+        _sums(drive.noise, rows, at) / rows,
+        disagreement(_sums(drive.members, rows, at) / rows),
     )
 
 

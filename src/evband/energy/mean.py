@@ -45,11 +45,9 @@ class TripMean:
     most_kw: float = 0.0  # a row's correction is at most so large
 
     def of(self, drive: Drive) -> Drive:
-        """The drive with this mean; its members move along, each with the weight the network has."""
+        """The drive with this mean; its members move along and differ as before: where they do, the linear path guesses, too."""
         added = self.added(drive)
-        if added is None:
-            return drive
-        return replace(drive, mean=drive.mean + added, members=(1.0 - self.weight) * drive.members + self._rest(drive))
+        return drive if added is None else replace(drive, mean=drive.mean + added, members=drive.members + added)
 
     def added(self, drive: Drive) -> Array | None:
         """[T] kW that come on top of the network's mean; None where nothing does."""

@@ -67,8 +67,7 @@ class Tally:
         s["seconds"][some] += self.step
         s["mean_kwh"][some] += (mean + e.bias * unit)[rest] * self.step / HOUR
         s["size"][some] += size[rest] * self.step
-        own = 1.0 - e.mean.weight  # what all members share changes no spread
-        self.members_kwh[some] += own * location[rest] * (self.step / HOUR)
+        self.members_kwh[some] += location[rest] * (self.step / HOUR)  # what all members share changes no spread
 
     def _measured(self, cars: Cars, error: Array, size: Array) -> None:
         s = self._sums

@@ -181,8 +181,7 @@ class LineStream:
             self._past.add(math.nan, size, step)
         self.seconds += step
         self.mean_kwh += (mean + self._errors.bias) * step / 3600.0
-        own = 1.0 - self._errors.mean.weight  # what all members share changes no spread
-        self.members_kwh += own * self._stream.engine.location[0] * (step / 3600.0)
+        self.members_kwh += self._stream.engine.location[0] * (step / 3600.0)  # what all share changes no spread
         self.size += size * step
 
     def _energy(self) -> dict[str, float] | None:
@@ -194,7 +193,7 @@ class LineStream:
             hours, e, m = self.seconds / 3600.0, self._errors, self.members_kwh
             x = self.seconds / e.slow_s
             within = e.slow * 2.0 * (x + math.expm1(-x)) / (x * x) + e.fast / self.seconds
-            spread = e.spread * max(float(m @ m) / len(m) - (float(m.sum()) / len(m)) ** 2, 0.0)
+            spread = e.spread * max(float(m @ m) - float(m.sum()) ** 2 / len(m), 0.0) / max(len(m) - 1, 1)
             scale = math.sqrt(self.size / self.seconds * (e.trip_effect + within) * hours * hours + spread)
         return {name: centre + q * scale for name, q in self._quantiles.items()}
 
