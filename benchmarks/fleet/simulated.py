@@ -56,7 +56,8 @@ def trip(number: int, which: int, rolling: float = 1.0, home: bool = False) -> p
         out.standard_normal()
         speed, elevation, grade = _way_back(speed, _on_a_road(specimen, out, SECONDS))
     force = population._resistance(specimen, mass, speed, elevation, grade, ambient, rng)
-    power = population._with_regeneration(specimen, mass, speed, drive_train(specimen, mass, speed, force), rng)
+    limit = population._limit_kw(specimen, rng)
+    power = population._with_regeneration(specimen, mass, speed, drive_train(specimen, mass, speed, force), limit)
     power = power + population._auxiliaries(specimen, len(speed), ambient, rng)
     return _logged(specimen, speed, power, elevation, ambient, rng)
 

@@ -123,8 +123,7 @@ def drive(car: Specimen, minutes: float, rng: np.random.Generator) -> pl.DataFra
     elevation, grade = _terrain(car, np.cumsum(speed) * STEP_S, rng)
     force = _resistance(car, mass, speed, elevation, grade, ambient, rng)
     achieved, power = drive_train(car, mass, speed, force)
-    limit = car.regeneration_kw * (0.5 if rng.random() < 0.2 else 1.0)  # a cold or full battery takes half
-    power = _with_regeneration(car, mass, achieved, power, limit) + _auxiliaries(car, count, ambient, rng)
+    power = _with_regeneration(car, mass, achieved, power, _limit_kw(car, rng)) + _auxiliaries(car, count, ambient, rng)
     return logged(
         car.logger, STEP_S, {"speed_kmh": 3.6 * achieved, "power_kw": power, "elevation_m": elevation}, ambient, rng
     )
@@ -246,6 +245,11 @@ def drive_train(car: Specimen, mass: float, speed: Array, force_n: Array) -> tup
     power = np.asarray(vehicle["pt_type"]["BEV"]["res"]["history"]["pwr_out_electrical_watts"]) / 1000.0
     power[0] = 0.0  # FASTSim's first row is not a step
     return np.asarray(vehicle["history"]["speed_ach_meters_per_second"]), power
+
+
+def _limit_kw(car: Specimen, rng: np.random.Generator) -> float:
+    """What the battery takes on this drive: half of the limit where it is cold or full."""
+    return car.regeneration_kw * (0.5 if rng.random() < 0.2 else 1.0)
 
 
 def _with_regeneration(car: Specimen, mass: float, speed: Array, power: Array, limit_kw: float) -> Array:
