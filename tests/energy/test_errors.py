@@ -141,7 +141,7 @@ def test_conditioning_equals_the_dense_gaussian_formula():
     z = rng.normal(size=blocks)
     past = SoFar(model)
     for value in z:
-        past.block(value + model.bias, 1.0, 10.0)
+        past.now = past.now.given(value + model.bias, 1.0, 10.0, past.errors)
     lag = 10.0 * np.abs(np.subtract.outer(np.arange(blocks), np.arange(blocks)))
     cov = model.trip_effect + model.slow * np.exp(-lag / 60.0) + np.eye(blocks)  # fast noise of 10 s: 10 / 10
     t = (np.arange(ahead * 100) + 0.5) / 100 * 10.0  # seconds after the last block
@@ -177,8 +177,8 @@ def test_only_as_much_is_learned_on_the_way_as_lasts():
     assert lasting.lasting == 1.0
     past = SoFar(replace(lasting, lasting=0.0))
     for _ in range(60):
-        past.block(3.0, 1.0, 10.0)
-    past.wait(1e6)
+        past.now = past.now.given(3.0, 1.0, 10.0, past.errors)
+    past.now = past.now.after(1e6, past.errors)
     assert past.ahead(600.0) == pytest.approx(SoFar(lasting).ahead(600.0))
 
 
@@ -186,11 +186,11 @@ def test_a_gap_lets_the_slow_error_fade_but_not_the_trip_effect():
     past = SoFar(ErrorModel(0.0, 0.3, 0.5, 60.0, 10.0, 0.0, 1.0, 1.0, 30))
     for _ in range(150):
         past.add(2.0, 1.0, 1.0)
-    b, u, uu = past.b, past.u, past.uu
+    b, u, uu = past.now.b, past.now.u, past.now.uu
     past.add(float("nan"), 1.0, 3600.0)
-    assert past.b == b
-    assert abs(past.u) < 1e-6 < abs(u)
-    assert past.uu == pytest.approx(0.5)
+    assert past.now.b == b
+    assert abs(past.now.u) < 1e-6 < abs(u)
+    assert past.now.uu == pytest.approx(0.5)
     assert uu < 0.5
     again = SoFar(past.errors)
     again.restore(json.loads(json.dumps(past.to_dict())))

@@ -36,8 +36,9 @@ GAUSSIAN = 1e9  # degrees of freedom of a bell curve, nearly
 
 def phi(x: ArrayLike) -> Array:
     """Variance of the mean of an exponentially correlated process over x correlation lengths; 1 at 0, 2/x far out."""
-    lengths = np.maximum(np.asarray(x, float), 1e-4)
-    return np.asarray(2.0 * (lengths + np.expm1(-lengths)) / lengths**2)
+    lengths = np.maximum(x, 1e-4)
+    found: Array = 2.0 * (lengths + np.expm1(-lengths)) / lengths**2
+    return found
 
 
 def disagreement(members: Array) -> Array:
@@ -86,15 +87,20 @@ class ErrorModel:
         t = np.asarray(seconds, float)
         return np.asarray(size) * (self.trip_effect + self.slow * phi(t / self.slow_s) + self.fast / t)
 
-    def sizes(self, drive: Drive) -> Array:
-        """g of every row; larger outside the training range, where nothing was measured (a convention, not a calibration)."""
-        known = (1.0 - self.share) + self.share * np.minimum(drive.noise, self.most) / self.noise
-        return known * np.where(drive.outside, OUTSIDE, 1.0)
+    def scale_kwh(self, seconds: Any, size_s: Any, members_kwh: Array, unit: Any = 1.0) -> Any:
+        """Of the energy over a stretch: `size_s` is the sum of its g over its seconds, `members_kwh` [M, ...] the members' energies;
+        errors without EU are `unit` times those of this model."""
+        hours = unit * seconds / 3600.0
+        return np.sqrt(self.of_mean(seconds, size_s / seconds) * hours * hours + self.epistemic(members_kwh))
 
-    def size(self, noise: float, outside: bool) -> float:
-        """g of one row."""
-        known = (1.0 - self.share) + self.share * min(noise, self.most) / self.noise
-        return known * OUTSIDE if outside else known
+    def sizes(self, drive: Drive) -> Array:
+        """g of every row of a drive."""
+        return np.asarray(self.size(drive.noise, drive.outside))
+
+    def size(self, noise: Any, outside: Any) -> Any:
+        """g of a row or of many; larger outside the training range, where nothing was measured (a convention, not a calibration)."""
+        known = (1.0 - self.share) + self.share * np.minimum(noise, self.most) / self.noise
+        return known * (1.0 + (OUTSIDE - 1.0) * outside)
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self) | {"mean": self.mean.to_dict()}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,13 +19,47 @@ START_S = 120.0  # what a start takes (a cold cabin, a cold battery) says little
 LASTING = (0.0, 0.25, 0.5, 0.75, 1.0)
 
 
-class SoFar:
-    """Posterior of the trip effect b and the slow error u: a Kalman filter with two states, O(1) a block.
+class Belief(NamedTuple):
+    """Posterior of the trip effect b and the slow error u, of one drive or of columns of them: a Kalman filter with two states.
 
     Each block's mean error, without the bias and divided by sqrt(g), is b + u + w with Var w = R / seconds; between blocks u fades by
-    exp(-seconds/L) and regains s^2 (1 - fade^2). Before any measurement: b ~ (0, tau^2), u ~ (0, s^2). The first `START_S` of a
-    drive are passed over.
+    exp(-seconds/L) and regains s^2 (1 - fade^2). Before any measurement: b ~ (0, tau^2), u ~ (0, s^2).
     """
+
+    b: Any
+    u: Any
+    bb: Any  # variance of b
+    bu: Any
+    uu: Any
+
+    @classmethod
+    def at_start(cls, errors: ErrorModel) -> Belief:
+        return cls(0.0, 0.0, errors.trip_effect, 0.0, errors.slow)
+
+    def after(self, seconds: Any, errors: ErrorModel) -> Belief:
+        """Time without a measurement: the slow error fades, the trip effect stays."""
+        fade = np.exp(-seconds / errors.slow_s)
+        uu = self.uu * fade * fade + errors.slow * (1.0 - fade * fade)
+        return Belief(self.b, self.u * fade, self.bb, self.bu * fade, uu)
+
+    def given(self, error_kw: Any, size: Any, seconds: Any, errors: ErrorModel) -> Belief:
+        """With the mean error of a block that ends now, and its g."""
+        b, u, bb, bu, uu = self.after(seconds, errors)
+        surprise = (error_kw - errors.bias) / np.sqrt(np.maximum(size, 1e-6)) - b - u
+        total = bb + 2.0 * bu + uu + errors.fast / seconds
+        total = np.where(total > 0.0, total, np.inf)
+        by_b, by_u = (bb + bu) / total, (bu + uu) / total  # gains
+        return Belief(
+            b + by_b * surprise,
+            u + by_u * surprise,
+            bb - by_b * (bb + bu),
+            bu - by_b * (bu + uu),
+            uu - by_u * (bu + uu),
+        )
+
+
+class SoFar:
+    """`Belief` of one drive, O(1) a block; the first `START_S` of a drive are passed over."""
 
     def __init__(self, errors: ErrorModel) -> None:
         self.errors = errors
@@ -33,8 +67,7 @@ class SoFar:
 
     def reset(self) -> None:
         """A new trip."""
-        self.b = self.u = 0.0
-        self.bb, self.bu, self.uu = self.errors.trip_effect, 0.0, self.errors.slow
+        self.now = Belief.at_start(self.errors)
         self._error = self._size = self._age = 0.0
         self._rows = 0
 
@@ -42,39 +75,16 @@ class SoFar:
         """One grid row's measured minus predicted power, and its g; NaN passes time only."""
         self._age += seconds
         if not math.isfinite(error_kw) or self._age <= START_S:
-            self.wait(seconds)
+            self.now = self.now.after(seconds, self.errors)
             return
         self._error += error_kw
         self._size += size
         self._rows += 1
         if self._rows * seconds >= BLOCK_S - 1e-9:
-            self.block(self._error / self._rows, self._size / self._rows, self._rows * seconds)
+            block = self._error / self._rows, self._size / self._rows, self._rows * seconds
+            self.now = self.now.given(*block, self.errors)
             self._error = self._size = 0.0
             self._rows = 0
-
-    def block(self, error_kw: float, size: float, seconds: float) -> None:
-        """The mean error of one block, and its g."""
-        self.wait(seconds)
-        z = (error_kw - self.errors.bias) / math.sqrt(max(size, 1e-6))
-        total = self.bb + 2.0 * self.bu + self.uu + self.errors.fast / seconds
-        if total <= 0.0:
-            return
-        gain_b, gain_u = (self.bb + self.bu) / total, (self.bu + self.uu) / total
-        surprise = z - self.b - self.u
-        self.b += gain_b * surprise
-        self.u += gain_u * surprise
-        self.bb, self.bu, self.uu = (
-            self.bb - gain_b * (self.bb + self.bu),
-            self.bu - gain_b * (self.bu + self.uu),
-            self.uu - gain_u * (self.bu + self.uu),
-        )
-
-    def wait(self, seconds: float) -> None:
-        """Time without a measurement: the slow error fades, the trip effect stays."""
-        fade = math.exp(-seconds / self.errors.slow_s)
-        self.u *= fade
-        self.bu *= fade
-        self.uu = self.uu * fade * fade + self.errors.slow * (1.0 - fade * fade)
 
     def ahead(self, seconds: ArrayLike, size: ArrayLike = 1.0) -> tuple[Array, Array]:
         """(expected mean error in kW, its variance in kW^2 without EU) over the next `seconds`.
@@ -84,11 +94,11 @@ class SoFar:
         t, e = np.maximum(np.asarray(seconds, float), 1e-9), self.errors
         x = t / e.slow_s
         psi = -np.expm1(-x) / x  # how much of the slow error now is left on average
-        lasting = e.lasting
-        effect = lasting**2 * self.bb + (1.0 - lasting**2) * e.trip_effect
-        shift = e.bias + np.sqrt(size) * (lasting * self.b + psi * self.u)
-        slow = np.maximum(e.slow * (phi(x) - psi**2), 0.0) + psi**2 * self.uu
-        return shift, np.asarray(size) * (effect + 2.0 * lasting * psi * self.bu + slow + e.fast / t)
+        lasting, now = e.lasting, self.now
+        effect = lasting**2 * now.bb + (1.0 - lasting**2) * e.trip_effect
+        shift = e.bias + np.sqrt(size) * (lasting * now.b + psi * now.u)
+        slow = np.maximum(e.slow * (phi(x) - psi**2), 0.0) + psi**2 * now.uu
+        return shift, np.asarray(size) * (effect + 2.0 * lasting * psi * now.bu + slow + e.fast / t)
 
     def drive(self, drive: Drive) -> SoFar:
         """Take a whole drive's measured power."""
@@ -98,13 +108,16 @@ class SoFar:
         return self
 
     def to_dict(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in _STATE}
+        counted = {name: getattr(self, name) for name in _COUNTED}
+        return {name: float(value) for name, value in self.now._asdict().items()} | counted
 
     def restore(self, saved: dict[str, Any]) -> None:
         try:
-            values = {name: float(saved[name]) for name in _STATE}
+            values = {name: float(saved[name]) for name in _COUNTED}
+            now = Belief(*(float(saved[name]) for name in Belief._fields))
         except (KeyError, TypeError, ValueError) as problem:
             raise SettingsError(f"The saved drive so far is damaged ({problem}); start without it.") from None
+        self.now = now
         for name, value in values.items():
             setattr(self, name, int(value) if name == "_rows" else value)
 
@@ -131,4 +144,4 @@ def how_lasting(errors: ErrorModel, drives: list[Drive]) -> float:
     return LASTING[int(np.argmax(gain))]
 
 
-_STATE = ("b", "u", "bb", "bu", "uu", "_error", "_size", "_rows", "_age")
+_COUNTED = ("_error", "_size", "_rows", "_age")

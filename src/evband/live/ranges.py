@@ -186,7 +186,7 @@ class Ranges:
         plain = SoFar(past.errors)
         base = to(rest, plain)
         why: dict[str, float | None] = {"drive_pct": None, "weather_pct": None}
-        if (past.b, past.u) != (0.0, 0.0) and base > 0.0:
+        if (past.now.b, past.now.u) != (0.0, 0.0) and base > 0.0:
             why["drive_pct"] = 100.0 * (to(rest, past) / base - 1.0)
         if felt_c == felt_c and "ambient_temp_c" in self.group.model.feature_map_.channels:
             here, mild = self.ways.shared(felt_c), self.ways.shared(MILD_C)

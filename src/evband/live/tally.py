@@ -9,14 +9,11 @@ from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 from evband.energy import ErrorModel, SoFar
-from evband.energy.drives import OUTSIDE
-from evband.energy.errors import phi
-from evband.energy.so_far import BLOCK_S, START_S
+from evband.energy.so_far import BLOCK_S, START_S, Belief
 
 Array = NDArray[np.float64]
 Cars = NDArray[np.int64]
 HOUR = 3600.0
-_KALMAN = ("b", "u", "bb", "bu", "uu")
 _SUMS = ("km", "seconds", "mean_kwh", "measured_kwh", "size", "block_error", "block_size", "block_rows", "age")
 
 
@@ -26,7 +23,7 @@ class Tally:
 
     def __init__(self, errors: ErrorModel | None, unit: Array, members: int, hz: float, level: float = 0.9) -> None:
         self.errors, self.unit, self.step, vehicles = errors, unit, 1.0 / hz, len(unit)
-        self._sums = {name: np.zeros(vehicles) for name in (*_SUMS, *_KALMAN)}
+        self._sums = {name: np.zeros(vehicles) for name in (*_SUMS, *Belief._fields)}
         self.members_kwh = np.zeros((vehicles, members))
         self._quantile = 0.0 if errors is None else float(stdtrit(errors.dof, 0.5 + level / 2))
         self.reset(np.arange(vehicles))
@@ -53,8 +50,7 @@ class Tally:
         if e is None:
             return
         unit = self.unit[cars]
-        size = (1.0 - e.share) + e.share * np.minimum(noise / unit**2, e.most) / e.noise
-        size = np.where(outside, OUTSIDE * size, size)
+        size = e.size(noise / unit**2, outside)
         known = measuring & np.isfinite(power)
         some = cars[known]
         s["measured_kwh"][some] += power[known] * self.step / HOUR
@@ -82,31 +78,19 @@ class Tally:
                 s[name][full] = 0.0
 
     def _block(self, cars: Cars, error: Array, size: Array, seconds: Array) -> None:
-        """`SoFar.block` of each vehicle."""
         assert self.errors is not None
-        self._wait(cars, seconds)
-        b, u, bb, bu, uu = (self._sums[name][cars] for name in _KALMAN)
-        z = (error - self.errors.bias) / np.sqrt(np.maximum(size, 1e-6))
-        total = bb + 2.0 * bu + uu + self.errors.fast / seconds
-        sane = total > 0.0
-        total = np.where(sane, total, 1.0)
-        gain_b, gain_u = np.where(sane, (bb + bu) / total, 0.0), np.where(sane, (bu + uu) / total, 0.0)
-        surprise = z - b - u
-        new = (
-            b + gain_b * surprise, u + gain_u * surprise,
-            bb - gain_b * (bb + bu), bu - gain_b * (bu + uu), uu - gain_u * (bu + uu),
-        )  # fmt: skip
-        for name, column in zip(_KALMAN, new, strict=True):
-            self._sums[name][cars] = column
+        self._believe(cars, self._belief(cars).given(error, size, seconds, self.errors))
 
-    def _wait(self, cars: Cars, seconds: Array | float) -> None:
-        """`SoFar.wait` of each vehicle."""
-        if not len(cars) or self.errors is None:
-            return
-        fade, s = np.exp(-np.asarray(seconds) / self.errors.slow_s), self._sums
-        s["u"][cars] *= fade
-        s["bu"][cars] *= fade
-        s["uu"][cars] = s["uu"][cars] * fade * fade + self.errors.slow * (1.0 - fade * fade)
+    def _wait(self, cars: Cars, seconds: float) -> None:
+        if len(cars) and self.errors is not None:
+            self._believe(cars, self._belief(cars).after(seconds, self.errors))
+
+    def _belief(self, cars: Cars) -> Belief:
+        return Belief(*(self._sums[name][cars] for name in Belief._fields))
+
+    def _believe(self, cars: Cars, belief: Belief) -> None:
+        for name, column in belief._asdict().items():
+            self._sums[name][cars] = column
 
     def energy(self, cars: Cars) -> tuple[Array, Array, Array] | None:
         """(mean, lower, upper) in kWh since the drive began; exact as far as it was measured."""
@@ -114,9 +98,7 @@ class Tally:
         if e is None:
             return None
         seconds, members = s["seconds"][cars], self.members_kwh[cars]
-        t = np.maximum(seconds, self.step)
-        within = e.trip_effect + e.slow * phi(t / e.slow_s) + e.fast / t
-        scale = np.sqrt(s["size"][cars] / t * within * (self.unit[cars] * t / HOUR) ** 2 + e.epistemic(members.T))
+        scale = e.scale_kwh(np.maximum(seconds, self.step), s["size"][cars], members.T, self.unit[cars])
         centre = s["measured_kwh"][cars] + s["mean_kwh"][cars]
         half = self._quantile * np.where(seconds > 0.0, scale, 0.0)
         return centre, centre - half, centre + half
@@ -124,17 +106,14 @@ class Tally:
     def past(self, cars: Cars) -> SoFar:
         """The drives so far as one `SoFar` whose numbers are columns [cars, 1]: what `Ahead.energy` needs of them, in `unit`."""
         assert self.errors is not None
-        past: Any = SoFar(self.errors)
-        for name in _KALMAN:
-            setattr(past, name, self._sums[name][cars][:, None])
-        found: SoFar = past
-        return found
+        past = SoFar(self.errors)
+        past.now = Belief(*(column[:, None] for column in self._belief(cars)))
+        return past
 
     def past_of(self, car: int) -> SoFar:
         assert self.errors is not None
         past = SoFar(self.errors)
-        for name in _KALMAN:
-            setattr(past, name, float(self._sums[name][car]))
+        past.now = Belief(*(float(self._sums[name][car]) for name in Belief._fields))
         return past
 
     def to_dict(self, car: int) -> dict[str, Any]:

@@ -190,11 +190,7 @@ class LineStream:
             return None
         centre, scale = self.measured_kwh + self.mean_kwh, 0.0
         if self.seconds:
-            hours, e, m = self.seconds / 3600.0, self._errors, self.members_kwh
-            x = self.seconds / e.slow_s
-            within = e.slow * 2.0 * (x + math.expm1(-x)) / (x * x) + e.fast / self.seconds
-            spread = e.spread * max(float(m @ m) - float(m.sum()) ** 2 / len(m), 0.0) / max(len(m) - 1, 1)
-            scale = math.sqrt(self.size / self.seconds * (e.trip_effect + within) * hours * hours + spread)
+            scale = float(self._errors.scale_kwh(self.seconds, self.size, self.members_kwh))
         return {name: centre + q * scale for name, q in self._quantiles.items()}
 
     def _range(self, time: float) -> dict[str, float] | None:
