@@ -21,7 +21,8 @@ SLOWEST_KMH = 40.0  # slower than this is no advice
 def speed_to_arrive(given: Range, way: Route, planned: Callable[[Route], Range], p: float = SURE) -> float | None:
     """The highest speed limit of one's own, in whole km/h, at which the chance to arrive with the reserve is at least `p`.
 
-    The route's fastest speed where it arrives as planned; None where not even `SLOWEST_KMH` is slow enough.
+    The route's fastest speed where it arrives as planned; None where no limit from `SLOWEST_KMH` on is enough. What is spare rises
+    as one slows down, and may fall again (a heater draws all the longer): then the answer is above the best speed, if there is one.
     """
     fastest = float(np.max(way.speed_kmh))
     if given.arrival_probability >= p:
@@ -30,14 +31,33 @@ def speed_to_arrive(given: Range, way: Route, planned: Callable[[Route], Range],
         return None
     low, high = SLOWEST_KMH - 1.0, float(np.ceil(fastest))
     left = {high: given.spare_kwh(p)}  # of speeds that were tried
+
+    def spare(kmh: float) -> float:
+        if kmh not in left:
+            left[kmh] = planned(way.at_most(kmh)).spare_kwh(p)
+        return left[kmh]
+
     while high - low > 1.0:
         kmh = _next_speed(left, low, high)
-        left[kmh] = planned(way.at_most(kmh)).spare_kwh(p)
-        if left[kmh] >= 0.0:
+        if spare(kmh) >= 0.0:
             low = kmh
-        else:
+        elif spare(kmh) >= max(left[v] for v in left if v > kmh):
             high = kmh
+        else:
+            low = _best_speed(spare, kmh, max(left))
+            high = min(v for v in left if v > low)
+            if spare(low) < 0.0:
+                return None
     return low if low in left else None
+
+
+def _best_speed(spare: Callable[[float], float], low: float, high: float) -> float:
+    """The whole speed between two, of which one is too slow and one too fast, at which most is spare (thirds)."""
+    while high - low > 2.0:
+        a = float(np.floor(low + (high - low) / 3.0))
+        b = max(a + 1.0, float(np.floor(high - (high - low) / 3.0)))
+        low, high = (low, b) if spare(a) >= spare(b) else (a, high)
+    return max((low, low + 1.0, high), key=spare)
 
 
 def _next_speed(left: dict[float, float], low: float, high: float) -> float:
