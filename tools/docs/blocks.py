@@ -5,7 +5,8 @@
 Blocks marked ``sh`` and ``python`` are run in order, Python blocks of a page in one namespace; a comment that begins
 with ``<!-- setup`` holds shell lines that make what the page takes for granted; a block with ``title="FILE"`` is written to
 that file. A ``text`` block under ``<!-- prints -->`` is what the block before it prints: words must be equal, numbers within
-2 % or one of the last digit shown; ``--write`` writes it anew. Other blocks are not run.
+2 % or one of the last digit shown (under ``<!-- prints about -->``, of quick fits, any numbers); ``--write`` writes it anew. Other
+blocks are not run.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 BLOCK = re.compile(
     r"^```(sh|python)\n(.*?)^```$|^<!-- (setup)\n(.*?)^-->$|^```\w+ title=\"([\w.]+)\"\n(.*?)^```$"
-    r"|^<!-- (prints) -->\n```text\n(.*?)^```$",
+    r"|^<!-- (prints(?: about)?) -->\n```text\n(.*?)^```$",
     re.MULTILINE | re.DOTALL,
 )
 NUMBER = re.compile(r"\d+(?:\.\d+)?")
@@ -44,14 +45,16 @@ def blocks(text: str) -> list[tuple[str, str]]:
     ]
 
 
-def same(shown: str, printed: str) -> bool:
-    """Whether two texts have the same words, and numbers that a reader would call the same.
+def same(shown: str, printed: str, about: bool = False) -> bool:
+    """Whether two texts have the same words, and numbers that a reader would call the same (`about`: or other numbers).
 
     >>> same("reach 216 km", "reach 217 km"), same("reach 216 km", "reach 240 km"), same("a  b\\n", "a b")
     (True, False, True)
     """
     if NUMBER.sub("#", shown).split() != NUMBER.sub("#", printed).split():
         return False
+    if about:
+        return True
     pairs = zip(NUMBER.findall(shown), NUMBER.findall(printed), strict=True)
     return all(abs(float(a) - float(b)) <= max(0.02 * abs(float(a)), 1.01 * 10.0 ** -len(a.partition(".")[2])) for a, b in pairs)  # fmt: skip
 
@@ -70,7 +73,7 @@ def script(parts: list[tuple[str, str]]) -> str:
             lines.append(f"exec(compile({text!r}, 'block', 'exec'), globals())")
         elif language in ("sh", "setup"):
             lines.append(f"subprocess.run(['bash', '-euo', 'pipefail', '-c', {text!r}], check=True)")
-        elif language != "prints":
+        elif not language.startswith("prints"):
             lines.append(f"open({language!r}, 'w').write({text!r})")
     return "\n".join(lines)
 
@@ -96,7 +99,7 @@ def run(parts: list[tuple[str, str]]) -> tuple[str | None, list[str]]:
 def differences(parts: list[tuple[str, str]], printed: list[str]) -> str | None:
     """The first block whose page shows another print than it has, or None."""
     for k, (language, shown) in enumerate(parts):
-        if language == "prints" and not same(shown, printed[k - 1]):
+        if language.startswith("prints") and not same(shown, printed[k - 1], language == "prints about"):
             return f"the page shows\n{shown}\nwhere this is printed (python -m tools.docs.blocks --write):\n{printed[k - 1]}"
     return None
 
@@ -110,7 +113,7 @@ def rewritten(text: str, printed: list[str]) -> str:
         if match[7] is None:
             return match[0]
         lines = [line.rstrip() for line in printed[k - 1].strip("\n").splitlines()]
-        return "<!-- prints -->\n```text\n" + "\n".join(lines) + "\n```"
+        return f"<!-- {match[7]} -->\n```text\n" + "\n".join(lines) + "\n```"
 
     return BLOCK.sub(new, text)
 

@@ -154,7 +154,7 @@ def _gaps(series: AllSeries, options: Cleaning, found: list[Finding]) -> None:
         after = np.flatnonzero(np.diff(time) > limit)
         if len(after):
             longest = after[np.argmax(np.diff(time)[after])]
-            text = f"{len(after)} gaps of more than {limit:g} s, the longest {time[longest + 1] - time[longest]:.0f} s"
+            text = f"{len(after)} gap{'s' * (len(after) > 1)} of more than {limit:g} s, the longest {time[longest + 1] - time[longest]:.0f} s"
             action: Action = "kept" if name in ELECTRICAL else "new segment"  # without power there, the motion goes on
             found.append(Finding("gap", name, len(after), float(time[longest]), float(time[longest + 1]), action, text))
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from evband import __version__
 from evband.card import card
 from evband.network.heads import HEADS
-from evband.report.words import count, minus
+from evband.report.words import count, minus, significant
 from evband.settings import METHODS
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def model_card(model: PowerModel) -> list[tuple[str, str]]:
             ("Tails", f"{low:.1f} to {high:.1f} degrees of freedom over members: heavy under 5, Gaussian from 30")
         )
     for name, term in facts["car"].items():
-        figures = minus(f"{term['mean']:.3g}") + f" ± {term['spread']:.2g} {term['unit']}"
+        figures = f"{minus(significant(term['mean'], 3))} ± {significant(term['spread'], 2)} {term['unit']}"
         lines.append((name[:1].upper() + name[1:], f"{figures}, read off the road-load path, ± over members"))
     return [*lines, ("Made with", f"evband {__version__}")]
 

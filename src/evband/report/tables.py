@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from rich.table import Table
@@ -42,28 +42,27 @@ def energy_table(found: Energies, miles: bool = False) -> Table:
 
 
 def range_table(found: Mapping[str, Range | str], miles: bool = False) -> Table:
-    """A row for each plan: reach, both chances of arrival with the reserve they mean, charge and energy there."""
+    """A column for each plan: reach, both chances of arrival with the reserve they mean, charge and energy there."""
     unit, per_km = ("mi", 1.0 / KM_PER_MILE) if miles else ("km", 1.0)
     plans = {name: plan for name, plan in found.items() if not isinstance(plan, str)}
     first = next(iter(plans.values()))
-    table = Table(
-        f"route {first.route_km * per_km:.1f} {unit}",
-        f"reach, {unit} (5 .. 95 %)",
-        f"arrives with {first.reserve_soc:g} % left",
-        "arrives at all",
-        "charge there, % (5 .. 95 %)",
-        "kWh (5 .. 95 %)",
-    )
-    for name, plan in plans.items():
-        table.add_row(
-            name,
-            _with_ends(*_middle_and_ends([plan.distance_km(p) * per_km for p in SHOWN]), 0),
-            f"{plan.arrival_probability:.1%}",
-            f"{plan.arrival_probability_empty:.1%}",
-            _with_ends(*_middle_and_ends([plan.soc_at_arrival(p) for p in SHOWN]), 0),
-            _with_ends(*_middle_and_ends([plan.energy_kwh(p) for p in SHOWN]), 2),
-        )
+    table = Table(f"route {first.route_km * per_km:.1f} {unit}", *plans)
+
+    def add(what: str, told: Callable[[Range], str]) -> None:
+        table.add_row(what, *(told(plan) for plan in plans.values()))
+
+    add(f"reach, {unit} (5 .. 95 %)", lambda plan: _shown(lambda p: plan.distance_km(p) * per_km, 0))
+    add(f"arrives with {first.reserve_soc:g} % left", lambda plan: f"{plan.arrival_probability:.1%}")
+    add("arrives at all", lambda plan: f"{plan.arrival_probability_empty:.1%}")
+    add("charge there, % (5 .. 95 %)", lambda plan: _shown(plan.soc_at_arrival, 0))
+    add("energy, kWh (5 .. 95 %)", lambda plan: _shown(plan.energy_kwh, 2))
     return table
+
+
+def _shown(quantile: Callable[[float], float], digits: int) -> str:
+    """The middle and the ends of a band, of its quantile function."""
+    middle, *ends = (quantile(p) for p in SHOWN)
+    return _with_ends(middle, ends, digits)
 
 
 def _sums(bands: Sequence[EnergyBand], miles: bool) -> tuple[str, str]:
@@ -75,10 +74,6 @@ def _measured(bands: Sequence[EnergyBand]) -> str:
     """What was measured, where it was in every one of these trips."""
     known = [band.energy_kwh for band in bands if band.energy_kwh is not None]
     return f"{sum(known):.2f}" if len(known) == len(bands) else "-"
-
-
-def _middle_and_ends(values: Sequence[float]) -> tuple[float, Sequence[float]]:
-    return values[0], values[1:]
 
 
 def _with_ends(middle: float, ends: Sequence[float], digits: int) -> str:

@@ -31,6 +31,15 @@ def percent(value: float) -> str:
     return rounded(100 * value, 1) + NBSP + "%"
 
 
+def significant(value: float, digits: int) -> str:
+    """So many digits that count, never with an exponent.
+
+    >>> significant(2571.4, 3), significant(0.6749, 3), significant(254.2, 2)
+    ('2570', '0.675', '250')
+    """
+    return f"{float(f'{value:.{digits}g}'):.10f}".rstrip("0").rstrip(".")
+
+
 def plain(value: float | None) -> str:
     return "unknown" if value is None else rounded(value, 3)
 
