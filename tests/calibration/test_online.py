@@ -44,7 +44,7 @@ def test_coverage_is_reached_whatever_the_noise(size):
     power = size * np.random.default_rng(1).normal(size=20_000)
     calibration = OnlineCalibration(offset_s=None)
     covered, *_ = drive(calibration, power)
-    assert abs(covered.mean() - 0.9) <= abs(calibration.log_stretch) / (calibration.gamma * 20_000) + 1e-12
+    assert abs(covered.mean() - 0.9) <= abs(calibration.learned.log_stretch) / (calibration.gamma * 20_000) + 1e-12
     assert covered.mean() == pytest.approx(0.9, abs=0.005)
 
 
@@ -71,11 +71,11 @@ def test_the_level_follows_mapie():
     for value in 1.5 * rng.normal(size=60):
         alpha = mapie.current_alpha[0.3] if getattr(mapie, "current_alpha", None) else 0.3
         half = mapie.predict(np.zeros((1, 1)), confidence_level=0.7)[1][0, 1, 0]
-        assert ours.log_stretch == pytest.approx(0.3 - alpha, abs=1e-12)
+        assert ours.learned.log_stretch == pytest.approx(0.3 - alpha, abs=1e-12)
         mapie.adapt_conformal_inference(np.zeros((1, 1)), np.array([value]), gamma=0.004, confidence_level=0.7)
         ours.band(0.0, -half / ours.stretch, half / ours.stretch)  # the band MAPIE gave
         ours.observe(value)
-    assert abs(ours.log_stretch) > 0.01
+    assert abs(ours.learned.log_stretch) > 0.01
 
 
 def test_missing_power_changes_nothing():
@@ -84,10 +84,10 @@ def test_missing_power_changes_nothing():
     calibration.band(0.0, -1.0, 1.0)
     for nothing in (None, math.nan, math.inf):
         calibration.observe(nothing)
-    assert (calibration.offset_kw, calibration.stretch, calibration.ticks) == (0.0, 1.0, 0)
+    assert (calibration.learned.offset_kw, calibration.stretch, calibration.learned.ticks) == (0.0, 1.0, 0)
     calibration.observe(5.0)
     calibration.observe(5.0)  # that band has been answered
-    assert calibration.ticks == 1
+    assert calibration.learned.ticks == 1
 
 
 def test_bands_are_causal_and_the_state_continues_them_exactly():

@@ -53,8 +53,8 @@ def test_online_calibration_as_columns_equals_one_for_each():
         for i, c in enumerate(cars):
             assert ones[c].band(mean[i], low[i], high[i]) == pytest.approx((centre[i], lower[i], upper[i]))
             ones[c].observe(power[i])
-    assert columns.offset_kw == pytest.approx([one.offset_kw for one in ones])
-    assert columns.log_stretch == pytest.approx([one.log_stretch for one in ones])
+    assert columns.learned(np.arange(4)).offset_kw == pytest.approx([one.learned.offset_kw for one in ones])
+    assert columns.learned(np.arange(4)).log_stretch == pytest.approx([one.learned.log_stretch for one in ones])
 
 
 def test_an_elevation_that_may_be_missing_is_unknown_until_it_is_seen():

@@ -7,10 +7,29 @@ Every step is a few operations on numbers, O(1) a tick, and the whole state is a
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from evband.bands import check_level
 from evband.errors import SettingsError
+
+
+class Learned(NamedTuple):
+    """What was learned of a drive, or of columns of drives."""
+
+    offset_kw: Any = 0.0
+    log_stretch: Any = 0.0
+    ticks: Any = 0
+
+    @property
+    def stretch(self) -> Any:
+        return np.exp(self.log_stretch)
+
+    def band(self, mean: Any, lower: Any, upper: Any) -> tuple[Any, Any, Any]:
+        """The corrected (mean, lower, upper) of the model's band, stretched about its mean."""
+        k, centre = self.stretch, mean + self.offset_kw
+        return centre, centre + k * (lower - mean), centre + k * (upper - mean)
 
 
 class OnlineCalibration:
@@ -49,32 +68,21 @@ class OnlineCalibration:
             raise SettingsError(
                 "Online calibration needs hz and offset_s over 0, start_s and gamma from 0 on, and a limit over 1."
             )
-        self.level, self.hz, self.offset_s, self.start_s, self.gamma, self.limit = (
-            level,
-            hz,
-            offset_s,
-            start_s,
-            gamma,
-            limit,
-        )
+        self.level, self.hz, self.offset_s, self.start_s, self.gamma, self.limit = level, hz, offset_s, start_s, gamma, limit  # fmt: skip
         self.reset()
 
     def reset(self) -> None:
         """Forget what was learned: a new trip starts with a cold cabin, not with the last trip's end."""
-        self.offset_kw = 0.0
-        self.log_stretch = 0.0
-        self.ticks = 0
+        self.learned = Learned()
         self._waiting: tuple[float, float, float] | None = None  # the model's mean and the band that was given out
 
     @property
     def stretch(self) -> float:
-        return math.exp(self.log_stretch)
+        return float(self.learned.stretch)
 
     def band(self, mean: float, lower: float, upper: float) -> tuple[float, float, float]:
         """The corrected (mean, lower, upper) of the model's band, stretched about its mean."""
-        k = math.exp(self.log_stretch)
-        centre = mean + self.offset_kw
-        low, high = centre + k * (lower - mean), centre + k * (upper - mean)
+        centre, low, high = map(float, self.learned.band(mean, lower, upper))
         self._waiting = (mean, low, high)
         return centre, low, high
 
@@ -82,39 +90,44 @@ class OnlineCalibration:
         """Learn from the power measured for the last band; without one (None, NaN) nothing changes."""
         if self._waiting is None or power_kw is None or not math.isfinite(power_kw):
             return
-        mean, low, high = self._waiting
-        self._waiting = None
-        missed = not low <= power_kw <= high
-        bound = math.log(self.limit)
-        self.log_stretch += self.gamma / self.hz * (missed - (1 - self.level))
-        self.log_stretch = min(max(self.log_stretch, -bound), bound)
+        self.learned, self._waiting = self.after(self.learned, *self._waiting, power_kw), None
+
+    def after(self, learned: Learned, mean: Any, low: Any, high: Any, power_kw: Any) -> Learned:
+        """What is known once power was measured for bands (`low`, `high`) given out; `mean` is the model's."""
+        missed = (power_kw < low) | (power_kw > high)
+        stretch = self._bounded(learned.log_stretch + self.gamma / self.hz * (missed - (1 - self.level)))
+        offset, ticks = learned.offset_kw, learned.ticks + 1
         if self.offset_s is not None:
-            gain = max(1 / (self.offset_s * self.hz), 1 / (self.ticks + 1 + self.start_s * self.hz))
-            self.offset_kw += min(gain, 1.0) * (power_kw - mean - self.offset_kw)
-        self.ticks += 1
+            gain = np.maximum(1 / (self.offset_s * self.hz), 1 / (ticks + self.start_s * self.hz))
+            offset = offset + np.minimum(gain, 1.0) * (power_kw - mean - offset)
+        return Learned(offset, stretch, ticks)
 
     def follow(self, shift_kw: float, widening: float) -> None:
         """The model was replaced by one whose mean is `shift_kw` higher and whose band is `widening` times as wide: what was
         given out goes on, and is learned on from."""
+        self.learned, self._waiting = self.moved(self.learned, shift_kw, widening), None
+
+    def moved(self, learned: Learned, shift_kw: float, widening: float) -> Learned:
+        """See `follow`."""
+        stretch = self._bounded(learned.log_stretch - math.log(widening))
+        return learned._replace(offset_kw=learned.offset_kw - shift_kw, log_stretch=stretch)
+
+    def _bounded(self, log_stretch: Any) -> Any:
         bound = math.log(self.limit)
-        self.offset_kw -= shift_kw
-        self.log_stretch = min(max(self.log_stretch - math.log(widening), -bound), bound)
-        self._waiting = None
+        return np.minimum(np.maximum(log_stretch, -bound), bound)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, so that a stream can be stopped and continued to the same bands."""
         settings = {name: getattr(self, name) for name in _SETTINGS}
-        return settings | {name: getattr(self, name) for name in _STATE} | {"waiting": self._waiting}
+        offset_kw, log_stretch, ticks = self.learned
+        learned = {"offset_kw": float(offset_kw), "log_stretch": float(log_stretch), "ticks": int(ticks)}
+        return settings | learned | {"waiting": self._waiting}
 
     @classmethod
     def from_dict(cls, saved: dict[str, Any]) -> OnlineCalibration:
         try:
             self = cls(**{name: saved[name] for name in _SETTINGS})
-            self.offset_kw, self.log_stretch, self.ticks = (
-                float(saved["offset_kw"]),
-                float(saved["log_stretch"]),
-                int(saved["ticks"]),
-            )
+            self.learned = Learned(float(saved["offset_kw"]), float(saved["log_stretch"]), int(saved["ticks"]))
             waiting = saved["waiting"]
             self._waiting = None if waiting is None else (float(waiting[0]), float(waiting[1]), float(waiting[2]))
         except (KeyError, TypeError, ValueError, IndexError) as error:
@@ -125,4 +138,3 @@ class OnlineCalibration:
 
 
 _SETTINGS = ("level", "hz", "offset_s", "start_s", "gamma", "limit")
-_STATE = ("offset_kw", "log_stretch", "ticks")

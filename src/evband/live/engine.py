@@ -185,9 +185,10 @@ class Group:
     def _calibrated(self, cars: Cars, raw: Array, power: Array, speed: Array, sure: Array) -> Array:
         """Widened where speed is old, then corrected by what was learned of this drive's power; then learn from this row's."""
         mean, lower, upper = self.slow.widened(cars, raw, speed, sure)
-        centre, low, high = self.online.band(cars, mean, lower, upper)
+        learned = self.online.learned(cars)
+        centre, low, high = learned.band(mean, lower, upper)
         self.online.observe(cars, mean, low, high, power)
-        k = np.exp(self.online.log_stretch[cars])
+        k = learned.stretch
         return np.stack([centre, low, high, k * raw[:, 3], k * raw[:, 4]], -1)
 
     def finish(self, cars: Cars) -> None:
