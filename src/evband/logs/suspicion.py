@@ -32,7 +32,8 @@ def suspicions(series: Mapping[str, Series], found_before: Sequence[Finding] = (
         return []
     if any(finding.kind == "unit" for finding in found_before):
         series = {"speed_kmh": series["speed_kmh"]}
-    found = [_rate(series), _sign(series), _speed_unit(series) or _power_unit(series)]
+    fitted = _mass_and_consumption(series)
+    found = [_rate(series), _sign(series), _speed_unit(series, fitted) or _power_unit(series, fitted)]
     return [finding for finding in found if finding is not None]
 
 
@@ -106,7 +107,7 @@ def _motion(series: Mapping[str, Series]) -> tuple[Array, Array, Array, Array] |
     return time[step:][near], np.interp(middle, time, speed) / 3.6, acceleration, np.interp(middle, *power)
 
 
-def _speed_unit(series: Mapping[str, Series]) -> Finding | None:
+def _speed_unit(series: Mapping[str, Series], fitted: tuple[float, float] | None) -> Finding | None:
     """Speed in m/s or mph: by the measured acceleration, the odometer, or a mass that no such car has."""
     time, speed = series["speed_kmh"]
     if np.max(np.abs(speed)) > 250.0 / 3.6 * 1.7:
@@ -120,7 +121,7 @@ def _speed_unit(series: Mapping[str, Series]) -> Finding | None:
             time,
             f"it is {factor:.3g} times too small for the measured motion, as {unit} are; {_map('speed_kmh', unit)}",
         )
-    mass, consumption = _mass_and_consumption(series) or (0.0, 0.0)
+    mass, consumption = fitted or (0.0, 0.0)
     if mass > 8.0 and consumption > 25.0 and np.max(speed) < 70.0:
         text = (
             f"power fits a mass of {mass:.0f} t and {consumption:.0f} kWh/100 km at up to {np.max(speed):.0f} km/h: "
@@ -176,22 +177,22 @@ def _mass_and_consumption(series: Mapping[str, Series]) -> tuple[float, float] |
     v, a, power = v[moving], a[moving], power[moving]
     terms = np.stack([a * v, v, v**3, np.ones_like(v)], axis=1)
     scale = np.abs(terms).max(0)
-    gram = (terms / scale).T @ (terms / scale) + 1e-9 * np.eye(4)
-    weights = np.linalg.solve(gram, (terms / scale).T @ power)
-    rest = power - (terms / scale) @ weights
+    terms /= scale
+    gram = terms.T @ terms + 1e-9 * np.eye(4)
+    weights = np.linalg.solve(gram, terms.T @ power)
+    rest = power - terms @ weights
     error = float(np.sqrt(rest @ rest / max(len(v) - 4, 1) * np.linalg.inv(gram)[0, 0]))
     if weights[0] < 5.0 * error:
         return None
     return float(weights[0] / scale[0]), float(100.0 * power.mean() / (3.6 * v.mean()))
 
 
-def _power_unit(series: Mapping[str, Series]) -> Finding | None:
+def _power_unit(series: Mapping[str, Series], fitted: tuple[float, float] | None) -> Finding | None:
     """Power a thousand times too small: a car of some kilograms that drives on next to nothing."""
-    found = _mass_and_consumption(series)
-    if found is None or not (found[0] < 0.05 and abs(found[1]) < 1.0):
+    if fitted is None or not (fitted[0] < 0.05 and abs(fitted[1]) < 1.0):
         return None
     text = (
-        f"power fits a mass of {1000 * found[0]:.2g} kg and {found[1]:.2g} kWh/100 km: it looks a thousand times too small; "
+        f"power fits a mass of {1000 * fitted[0]:.2g} kg and {fitted[1]:.2g} kWh/100 km: it looks a thousand times too small; "
         f"{_map('power_kw', 'MW')}"
     )
     return _told("unit", "power_kw", series["power_kw"][0], text)

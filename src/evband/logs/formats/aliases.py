@@ -119,4 +119,5 @@ def _without_unit(name: str) -> str:
 
 def claims_any(name: str, aliases: Mapping[str, Alias]) -> bool:
     """Whether a name, whatever its unit, may mean any channel."""
-    return any(alias.rank(plain(name)) is not None for alias in aliases.values())
+    compared = plain(name)
+    return any(alias.rank(compared) is not None for alias in aliases.values())
