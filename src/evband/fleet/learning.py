@@ -11,7 +11,7 @@ from evband.adaptation.checks import another_car, check_evidence
 from evband.adaptation.members import FEWEST_ROWS, Evidence
 from evband.adaptation.update import evidence, updated
 from evband.bands.mixtures import StudentMixture
-from evband.fleet.drift import reading
+from evband.fleet.rolling import Reading, readings
 from evband.network.heads.base import SCALE_FLOOR
 from evband.network.inference import degrees_of_freedom, softplus
 from evband.trips import Trips
@@ -30,7 +30,7 @@ class Learned:
     model: PowerModel
     scores: dict[str, float]
     notes: list[str]
-    readings: list[float]  # of rolling resistance, trip by trip (`evband.fleet.drift`)
+    readings: list[Reading]  # of rolling resistance (`evband.fleet.drift`)
 
 
 def learned(model: PowerModel, trips: Trips, seed: int, level: float) -> Learned:
@@ -41,7 +41,7 @@ def learned(model: PowerModel, trips: Trips, seed: int, level: float) -> Learned
     rows, traces = evidence(model, trips), trips.fingerprints
     notes = check_evidence(model, rows.y, rows.r)
     known = model.adaptation_.trips >= FEWEST_TRIPS
-    readings = [reading(model, rows.of(trip)) for trip in rows.groups] if known else []
+    read = readings(model, rows) if known else []
     *_, last = rows.groups
     before, new = rows.of(slice(0, last.start)), 1
     if len(before.y) >= FEWEST_ROWS:
@@ -50,7 +50,7 @@ def learned(model: PowerModel, trips: Trips, seed: int, level: float) -> Learned
         new = len(trips)
     scores = scores_ahead(model, rows.of(rows.groups[-1]), level)
     model = updated(model, rows, new, traces[-new:], seed)
-    return Learned(model, scores, notes + another_car(model), readings)
+    return Learned(model, scores, notes + another_car(model), read)
 
 
 def ahead(model: PowerModel, rows: Evidence) -> StudentMixture:
