@@ -4,13 +4,12 @@ Each car is a sheet of the catalogue whose true mass, drag and tyres differ from
 says; driver, terrain, wind, cabin and regeneration come from there, too. In place of FASTSim, which takes 90 ms per trip,
 the drive train is a closed formula of its efficiency map, so the base was not taught with these very equations. A
 telematics box logs one row per second: speed and power with their noise, elevation and temperature in most cars.
-Cars k and trips j are the same whatever else is drawn; `rolling(j)` scales the tyres' resistance (drift).
+Cars k and trips j are the same whatever else is drawn; `rolling` scales the tyres' resistance (drift).
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -111,12 +110,10 @@ def _logged(
     return pl.DataFrame({name: np.round(values, 2) for name, values in readings.items()})
 
 
-def table(
-    number: int, trips: range, rolling: Callable[[int], float] = lambda _: 1.0, home: bool = False
-) -> pl.DataFrame:
+def table(number: int, trips: range, rolling: float = 1.0, home: bool = False) -> pl.DataFrame:
     """Some trips of one car, with its id and theirs; of a car without a channel that is empty."""
     found = [
-        trip(number, j, rolling(j), home).with_columns(
+        trip(number, j, rolling, home).with_columns(
             trip_id=pl.lit(f"{number}-{j}"), vehicle_id=pl.lit(f"car{number:06d}")
         )
         for j in trips

@@ -1,18 +1,20 @@
-"""A car against itself: silence without a change, an alarm soon after one."""
+"""A car against itself: silence without a change, an alarm soon after one, and hills that no log has seen."""
 
 import numpy as np
 import polars as pl
+import pytest
 
 import evband
 from evband.adaptation.update import evidence
-from evband.fleet.drift import FEWEST, Drift, reading
+from evband.fleet.drift import FEWEST, Drift
+from evband.fleet.rolling import ALIKE, Reading, readings
 from tests.adaptation.test_start_and_adapt import CDA, CRR, KG, trip
 
 
-def alarms(values) -> list[int]:
+def alarms(values, variance: float = 0.02) -> list[int]:
     state, found = Drift(), []
     for k, value in enumerate(values):
-        state = state.after(float(value))
+        state = state.after(Reading(float(value), variance, 2))
         if state.alarm and state.since == 0:
             found.append(k)
     return found
@@ -20,36 +22,82 @@ def alarms(values) -> list[int]:
 
 def test_without_a_change_alarms_are_as_rare_as_stated() -> None:
     rng = np.random.default_rng(0)
-    trips = 40_000  # forty car-years
-    assert len(alarms(rng.standard_normal(trips))) <= 10  # four are expected
+    count = 30_000  # ways there and back: sixty car-years
+    assert len(alarms(0.2 * rng.standard_normal(count))) <= 12  # six are expected
 
 
-def test_a_change_of_two_deviations_is_found_within_ten_trips() -> None:
+def test_a_change_of_three_deviations_is_found_within_five_readings_whatever_their_variances_say() -> None:
     rng = np.random.default_rng(1)
-    found = []
-    for _ in range(200):
-        values = 0.1 * rng.standard_normal(60) + 0.2 * (np.arange(60) >= 40)
-        late = [k for k in alarms(values) if k >= 40]
-        found.append(bool(late) and late[0] < 50)
-    assert np.mean(found) > 0.8
+    for variance in (0.003, 0.01, 0.02):
+        found = []
+        for _ in range(60):
+            values = 0.13 * rng.standard_normal(30) + 0.39 * (np.arange(30) >= 20)
+            late = [k for k in alarms(values, variance) if k >= 20]
+            found.append(bool(late) and late[0] < 25)
+        assert np.mean(found) > 0.75
+
+
+def test_a_reading_that_is_less_sure_counts_less() -> None:
+    state = Drift()
+    for value in 0.1 * np.random.default_rng(2).standard_normal(20):
+        state = state.after(Reading(float(value), 0.01))
+    vague, sure = (state.after(Reading(0.5, variance)) for variance in (1.0, 0.01))
+    assert vague.up < 0.3 * sure.up
+    assert abs(vague.mean - state.mean) < abs(0.5 - state.mean) / 20
 
 
 def test_the_state_survives_its_part_and_damage_starts_it_anew() -> None:
     state = Drift()
     for value in np.random.default_rng(2).standard_normal(20):
-        state = state.after(float(value))
+        state = state.after(Reading(float(value), 0.1))
     assert Drift.of(state.to_list()) == state
     assert state.change is not None
-    assert Drift.of([1.0, float("nan")]) == Drift() == Drift.of([-1.0] * 8)
+    assert Drift.of([1.0, float("nan")]) == Drift() == Drift.of([-1.0] * 9)
     assert Drift(count=FEWEST, alarm=0.3).notes(3)[0].startswith("it rolls harder")
     assert Drift(alarm=0.3, since=5).notes(3) == []
 
 
-def test_harder_tyres_are_read_from_a_trip() -> None:
-    model = evband.adapt(evband.start(mass_kg=KG, cda_m2=CDA, crr=CRR), evband.Trips([trip(k) for k in range(1, 5)]))
-    usual = evband.Trips([trip(9)]).on_grid(1.0)
-    table = usual[0].table
-    more = 0.3 * CRR * KG * 9.81 * table["speed_kmh"] / 3.6 / 1000.0 / 0.9
-    harder = evband.Trips([evband.trips.Trip("harder", table.with_columns(power_kw=pl.col("power_kw") + more), 1.0)])
-    before, after = (reading(model, evidence(model, trips)) for trips in (usual, harder))
-    assert 0.1 < after - before < 0.45
+@pytest.fixture(scope="module")
+def model():
+    return evband.adapt(evband.start(mass_kg=KG, cda_m2=CDA, crr=CRR), evband.Trips([trip(k) for k in range(1, 5)]))
+
+
+def with_force(drive, newtons):
+    """The drive with so much more force (an array or a number) at the wheels."""
+    more = newtons * drive.table["speed_kmh"].to_numpy() / 3.6 / 1000.0 / 0.9
+    return evband.trips.Trip(
+        drive.trip_id, drive.table.with_columns(power_kw=pl.col("power_kw") + pl.Series(more)), drive.hz
+    )
+
+
+def read(model, *drives) -> list[Reading]:
+    return readings(model, evidence(model, evband.Trips(list(drives))))
+
+
+def test_harder_tyres_are_read_from_a_trip(model) -> None:
+    usual = evband.Trips([trip(9)]).on_grid(1.0)[0]
+    (before,), (after,) = read(model, usual), read(model, with_force(usual, 0.3 * CRR * KG * 9.81))
+    assert after.share - before.share == pytest.approx(0.3, abs=0.1)
+    assert after.variance == pytest.approx(before.variance, rel=0.3)
+
+
+def test_hills_cancel_on_the_way_back(model) -> None:
+    there = evband.Trips([trip(9)]).on_grid(1.0)[0]
+    place = np.cumsum(there.table["speed_kmh"].to_numpy() / 3.6)
+    slope = 0.008 * np.sin(np.pi * place / place[-1])  # up all the way
+    force = KG * 9.81 * slope
+    back = evband.trips.Trip("back", there.table.clone(), there.hz)
+    home = np.interp(place[-1] - place, place, -force)
+    (alone,) = read(model, with_force(there, force))
+    (both,) = read(model, with_force(there, force), with_force(back, home))
+    (flat,) = read(model, there, back)
+    assert alone.share - flat.share > 0.25  # uphill looks like bad tyres
+    assert both.trips == 2
+    assert abs(both.share - flat.share) < 0.1
+    assert both.variance < 0.5 * alone.variance
+
+
+def test_only_trips_of_one_length_are_a_way_there_and_back(model) -> None:
+    drives = [evband.Trips([trip(k, seconds=seconds)]).on_grid(1.0)[0] for k, seconds in ((9, 500), (10, 240))]
+    assert [reading.trips for reading in read(model, *drives)] == [1, 1]
+    assert ALIKE < 0.05

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.fft import irfft, next_fast_len, rfft
 
 from evband.adaptation.scale import Offsets, ScalePrior
 from evband.network.heads.base import SCALE_FLOOR
@@ -124,12 +125,13 @@ class Members:
 
     def correlated(self, error: Array) -> float:
         """Rows of the grid that count as one: 1 + 2 times the sum of the autocorrelations within trips."""
-        error, lags = np.clip(error, -FARTHEST, FARTHEST), range(0, LAGS + 1, self.every)
-        parts = [error[:, rows] - error[:, rows].mean(1, keepdims=True) for rows in self.groups]
-        sums = [
-            sum(float((e[:, : max(0, e.shape[1] - lag)] * e[:, lag:]).sum()) for e in parts) for lag in range(len(lags))
-        ]
-        found = self.every * (1.0 + 2.0 * sum(sums[1:]) / max(sums[0], 1e-12))
+        error, lags = np.clip(error, -FARTHEST, FARTHEST), LAGS // self.every + 1
+        sums = np.zeros(lags)
+        for rows in self.groups:
+            size = next_fast_len(rows.stop - rows.start + lags, real=True)
+            wave = rfft(error[:, rows] - error[:, rows].mean(1, keepdims=True), size)
+            sums += irfft((wave.real**2 + wave.imag**2).sum(0), size)[:lags]
+        found = self.every * (1.0 + 2.0 * float(sums[1:].sum()) / max(float(sums[0]), 1e-12))
         return float(np.clip(found, CORRELATED, MOST_CORRELATED))
 
     def normal(self, weight: Array) -> Normal:

@@ -28,6 +28,7 @@ NEAR = (
     / TRIP_SCALE_SDS[:, None, None]
 )
 # [deviations, car's level, trip's level], a density of the latter but for a constant
+_ABOUT = NEAR.reshape(-1, len(OFFSETS)).T.copy()  # [trip's level, deviations x car's level]
 
 _STEP = 0.05
 _FIRST, _NODES = -40.0, 2400  # softplus from -40 to 80
@@ -83,7 +84,7 @@ class ScalePrior:
             fit = np.zeros((len(raw), len(OFFSETS)))
             add_log_likelihood(raw, error, nu, rows, _SCALES, fit)
             fit *= every / SCALE_CORRELATED
-            log += np.log(np.einsum("mt,kot->mko", np.exp(fit - fit.max(1, keepdims=True)), NEAR) + 1e-300)
+            log += np.log((np.exp(fit - fit.max(1, keepdims=True)) @ _ABOUT).reshape(log.shape) + 1e-300)
         density = np.exp(log - log.max((1, 2), keepdims=True))
         return Offsets(density / density.sum((1, 2), keepdims=True))
 

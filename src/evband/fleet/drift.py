@@ -9,10 +9,10 @@ their 1/v, and f = (sum of (x - m)^2 / v + `BEFORE` `USUAL`) / (n - 1 + `BEFORE`
 
 and a sum  S <- max(0, S + d U - d^2 / 2),  d = `CHANGE` / sqrt(f (v + 1/W)),  which is the logarithm of how much likelier
 the readings are with a rise by `CHANGE` from some trip on than without (Page's CUSUM, self-starting after Hawkins 1987),
-is an alarm where it reaches `LIMIT`; one sum upwards and one downwards. Without a change normal readings reach it less
-than once in exp(`LIMIT`) readings (Lorden 1971); `benchmarks.fleet.drift` has the rate of simulated ones. While a sum is
-above `HELD`, readings do not join those that others are judged by; after an alarm the car is judged by its readings
-from then on.
+is an alarm where it reaches `RISE`; another goes downwards to `FALL`. Without a change normal readings reach `RISE` about
+once in 5,000, found by drawing them, of ways there and back once in ten years of a car with 1,000 trips per year
+(`benchmarks.fleet.drift` has the rate of simulated cars). While a sum is above `HELD`, readings do not join those that
+others are judged by; after an alarm the car is judged by its readings from then on.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from scipy.special import ndtri, stdtr
 
 from evband.fleet.rolling import Reading
 
-CHANGE, LIMIT = 0.3, 8.0
+CHANGE, RISE, FALL = 0.25, 7.2, 10.0  # limits of the two sums: false alarms are spent on rises
 MOST, LARGEST = 3.0, 3.0  # of scores; of d
 BETWEEN = 0.08**2  # of readings: wet roads, load
 BEFORE, USUAL = 4.0, 1.6  # readings' spread over what their variances say, and how many readings that is worth
 FEWEST = 5  # readings that others are judged by
-HELD = 4.0  # a sum from which readings wait: after a change they would blur what they are judged by
+HELD = 3.6  # a sum from which readings wait: after a change they would blur what they are judged by
 LATE = 0.3  # weight of the newest reading in the recent change
 ALARM = "it rolls"  # how a note of an alarm begins
 
@@ -63,7 +63,7 @@ class Drift:
             score = float(np.clip(ndtri(stdtr(degrees, distance / deviation)), -MOST, MOST))
             d = min(CHANGE / deviation, LARGEST)
             up, down = (max(0.0, total + way * d * score - d**2 / 2.0) for total, way in ((up, 1.0), (down, -1.0)))
-        if max(up, down) >= LIMIT:
+        if up >= RISE or down >= FALL:
             return Drift(alarm=recent)
         on = replace(self, up=up, down=down, since=self.since + 1, recent=recent)
         if max(up, down) > HELD:
