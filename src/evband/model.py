@@ -196,9 +196,12 @@ class PowerModel(Estimator):
     def check(self) -> None:
         """Raise a SettingsError if the settings cannot be fitted with, before any log is read."""
         from evband.training import plan as jobs
+        from evband.vehicles import named_sheet
 
         require("torch", "fitting")
-        self._resolve()
+        settings = self._resolve()
+        if settings.vehicle is not None:
+            named_sheet(settings.vehicle)
         jobs.resolve_device(self.device)
 
     def _resolve(self) -> Settings:

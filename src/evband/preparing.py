@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -78,6 +78,11 @@ def prepare(trips: Trips, settings: Settings, features: FeatureMap | None = None
         trips, settings.features, settings.hinges, settings.scaling, settings.edges, settings.products, settings.fade,
         ages=bool(settings.bridge_s),
     )  # fmt: skip
+    if settings.vehicle is not None:
+        from evband.vehicles import named_sheet
+
+        sheet = named_sheet(settings.vehicle)
+        features = replace(features, sheet=(sheet.mass_kg, sheet.cda_m2, sheet.crr))
     rows = logged = features.transform_all(trips)
     if not np.isfinite(rows.y).any():
         raise TripsError(NO_POWER)

@@ -84,6 +84,8 @@ class Settings:
                         "fewer for a quick look: fit and predict cost in proportion", within="[1, 1000]")  # fmt: skip
     features: str = _set("auto", "input channels: auto, motion, torque, S1..S5, or channels a,b,c",
                          "motion to plan routes with a log that has torque")  # fmt: skip
+    vehicle: str | None = _set(None, "a car of `evband vehicles`, or a TOML sheet: its mass and drag narrow what physics allows the "
+                               "road-load path", "where logs are few or messy")  # fmt: skip
     hz: float = _set(1.0, "rows per second of the grid", "the log's own rate, where seconds hide what matters",
                      unit="1/s", within="(0, 100]")  # fmt: skip
     bridge_s: float = _set(0.0, "silences in speed up to this are bridged: state carried, their age an input; 0 cuts at 10 s",
@@ -193,6 +195,7 @@ class Arguments(TypedDict, total=False):
     preset: str
     members: int | None
     features: str | None
+    vehicle: str | None
     hz: float | None
     bridge_s: float | None
     thinning: float | None
@@ -280,7 +283,7 @@ def resolve(preset: str, **chosen: Any) -> Settings:
 
 def completed(saved: Mapping[str, Any]) -> dict[str, Any]:
     """Settings as an earlier version saved them, with what it did where it did not say so."""
-    return {"trip_effect": 0.0, "nu_pace": 1.0, "from_base": False} | dict(saved)
+    return {"trip_effect": 0.0, "nu_pace": 1.0, "from_base": False, "vehicle": None} | dict(saved)
 
 
 def described() -> list[str]:

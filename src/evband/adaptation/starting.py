@@ -84,7 +84,7 @@ def started(ground: Base, sheet: Sheet, seed: int = 0, hz: float = 1.0) -> Power
 
 def sheet_of(vehicle: str | Sheet | None, **numbers: float | None) -> Sheet:
     """The sheet that a user means."""
-    from evband.vehicles import Sheet, find, read_sheets
+    from evband.vehicles import Sheet, named_sheet
 
     given = {name: value for name, value in numbers.items() if value is not None}
     if isinstance(vehicle, Sheet):
@@ -96,8 +96,7 @@ def sheet_of(vehicle: str | Sheet | None, **numbers: float | None) -> Sheet:
                 f"{missing[0]} is missing; give a vehicle's name, or its mass with load in kg and CdA in m2."
             )
         return _of_numbers(float(given.pop("mass_kg")), given)
-    found = _only(vehicle, read_sheets(vehicle)) if vehicle.endswith(".toml") else find(vehicle)
-    return found.with_numbers(**given)
+    return named_sheet(vehicle).with_numbers(**given)
 
 
 def _of_numbers(mass_kg: float, numbers: dict[str, float]) -> Sheet:
@@ -117,14 +116,6 @@ def _of_numbers(mass_kg: float, numbers: dict[str, float]) -> Sheet:
         except VehicleError as problem:
             problems.append(problem)
     raise problems[0]
-
-
-def _only(path: str, sheets: tuple[Sheet, ...]) -> Sheet:
-    if len(sheets) != 1:
-        raise SettingsError(
-            f"{path} has {len(sheets)} vehicles; give a file with one, or the name of one in the catalogue."
-        )
-    return sheets[0]
 
 
 def sheet_map(ground: Base, wheel: Wheel, hz: float) -> SheetMap:

@@ -28,6 +28,7 @@ def fit(
     preset: Annotated[str | None, setting("preset")] = None,
     method: Annotated[str | None, setting("method")] = None,
     features: Annotated[str | None, setting("features")] = None,
+    vehicle: Annotated[str | None, setting("vehicle")] = None,
     members: Annotated[int | None, setting("members")] = None,
     epochs: Annotated[int | None, setting("epochs")] = None,
     hz: Annotated[float | None, setting("hz")] = None,
@@ -55,7 +56,7 @@ def fit(
     from evband.report.fitted import fit_summary
 
     given = {
-        "preset": preset, "method": method, "features": features, "members": members, "epochs": epochs, "hz": hz,
+        "preset": preset, "method": method, "features": features, "vehicle": vehicle, "members": members, "epochs": epochs, "hz": hz,
         "seed": seed, "tune": tune or None, "prior": prior and str(prior), "calibrate": False if no_calibrate else None,
         "from_base": from_base, "device": device,
     }  # fmt: skip

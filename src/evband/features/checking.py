@@ -33,6 +33,8 @@ def checked(features: Map) -> Map:
     scales = np.concatenate([features.x_scale, features.r_scale, [features.y_std]])
     if not ((scales >= SMALLEST).all() and (scales <= LARGEST).all() and 0 < features.hz <= 100):
         raise ArtifactError("a scale of the features in the model file is not possible; fit the model again.")
+    if len(features.sheet) not in (0, 3) or not all(0 < number < LARGEST for number in features.sheet):
+        raise ArtifactError("the data sheet in the model file is damaged; fit the model again.")
     if not abs(features.y_mean) <= LARGEST:
         raise ArtifactError("the mean power in the model file is not possible; fit the model again.")
     if not all(isinstance(flag, bool) for flag in (features.edges, features.fade, features.products, features.ages)):

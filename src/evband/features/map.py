@@ -68,6 +68,9 @@ class FeatureMap:
     gram: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))  # [K, K] r'r / N of training rows
     moment: np.ndarray = field(default_factory=lambda: np.empty(0))  # [K] r'z / N, z the standardised power
     rows: int = 0  # training rows with known power
+    sheet: tuple[
+        float, ...
+    ] = ()  # mass kg, CdA m2, c_rr, where a data sheet narrows what physics allows the road-load path
 
     @classmethod
     def fit(
@@ -261,6 +264,7 @@ class FeatureMap:
             values[name] = np.asarray(values[name], dtype=float)
         for name in ("channels", "input_names", "road_names"):
             values[name] = tuple(values[name])
+        values["sheet"] = tuple(float(number) for number in values.get("sheet", ()))
         values["knots"] = [(str(term), float(knot)) for term, knot in values["knots"]]
         return cls(**values)._checked()
 

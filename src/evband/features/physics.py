@@ -7,6 +7,9 @@ With P(v, a, slope) the path's power in kW, everything else at its training medi
     speed      P(v) / v, the energy per km, does not fall from 60 km/h on, up to nine tenths of the fastest speed seen
     climb      P(v, 3 %) >= P(v), and P against a head wind of 5 m/s >= P(v)
 
+With a data sheet (`fit --vehicle`: mass, drag area and rolling resistance) they are the car's own: the effective mass is 0.8 to 1.7
+times the sheet's (it holds losses and turning wheels), and P(v) - P(0) is 0.6 to 1.8 times what the sheet asks of the wheels.
+
 Least squares within them is the prior mean of the path. Where the plain solution obeys them all it is the same to the last bit;
 else the nearest one that does, in the metric of its own loss: min (w - w0)' G (w - w0) subject to A w >= b.
 """
@@ -30,6 +33,7 @@ MASS_KG = (
     300.0,
     60_000.0,
 )  # of the effective mass, which holds the drive train's losses: from a microcar to a loaded truck
+SHEET_MASS, SHEET_STEADY = (0.8, 1.7), (0.6, 1.8)
 PUSH_MS2, CLIMB, HEAD_WIND_MS = 0.5, 0.03, 5.0
 SLOWEST_KMH, STEP_KMH, SEEN = 60.0, 20.0, 0.9
 SWEEPS = 2000
@@ -89,11 +93,20 @@ def limits_of(features: FeatureMap) -> Limits | None:
     if "acceleration_ms2" in features.channels and top > 0:
         push = steady_rows(features, cruise, acceleration_ms2=PUSH_MS2) - steady_rows(features, cruise)
         mass = (push / (PUSH_MS2 * cruise[:, None] / 3.6)).mean(0)  # tonnes over y_std
+        masses = tuple(share * features.sheet[0] for share in SHEET_MASS) if features.sheet else MASS_KG
         rows += [mass, -mass]
-        least += [MASS_KG[0] / 1000.0 / one, -MASS_KG[1] / 1000.0 / one]
+        least += [masses[0] / 1000.0 / one, -masses[1] / 1000.0 / one]
         broken += [
-            f"the car moves like {side} {kg:g} kg" for side, kg in zip(("less than", "over"), MASS_KG, strict=True)
+            f"the car moves like {side} {kg:g} kg" for side, kg in zip(("less than", "over"), masses, strict=True)
         ]
+    for kmh in SEEN * top * np.array([0.6, 0.8, 1.0]) if features.sheet else ():
+        from evband.vehicles.physics import wheel_power
+
+        at_wheels = float(wheel_power(kmh / 3.6, 0.0, *features.sheet).total_kw)
+        steady = steady_rows(features, np.array([kmh]))[0] - standing
+        rows += [steady, -steady]
+        least += [SHEET_STEADY[0] * at_wheels / one, -SHEET_STEADY[1] * at_wheels / one]
+        broken += [f"a steady {kmh:.0f} km/h takes {side} its data sheet allows" for side in ("less than", "more than")]
     for channel, value in (("elevation_m", CLIMB), ("grade_pct", 100.0 * CLIMB), ("wind_ms", HEAD_WIND_MS)):
         if channel in features.channels:
             rows.append((steady_rows(features, cruise, **{channel: value}) - steady_rows(features, cruise)).mean(0))

@@ -11,7 +11,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from evband.errors import VehicleError
+from evband.errors import SettingsError, VehicleError
 from evband.files import read_toml
 from evband.vehicles.sheet import Sheet
 from evband.vehicles.variants import any_of
@@ -140,3 +140,15 @@ def _has(words: tuple[str, ...], of: tuple[str, ...]) -> bool:
             return False
         left.remove(same)
     return True
+
+
+def named_sheet(vehicle: str) -> Sheet:
+    """The sheet that a name in the catalogue, or the path of a TOML file with one vehicle, means."""
+    if not vehicle.endswith(".toml"):
+        return find(vehicle)
+    sheets = read_sheets(vehicle)
+    if len(sheets) != 1:
+        raise SettingsError(
+            f"{vehicle} has {len(sheets)} vehicles; give a file with one, or the name of one in the catalogue."
+        )
+    return sheets[0]
