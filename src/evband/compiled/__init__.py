@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numba
-from numba.core.caching import FunctionCache
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, UserProvidedCacheLocator
 from numba.core.runtime.nrt import rtsys
 
 Stamp = tuple[tuple[float, int], ...]
@@ -37,8 +37,26 @@ def compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:
 unchecked = compiled(error_model="numpy", boundscheck=False)
 
 
+class _MadeReady(UserProvidedCacheLocator):
+    """A NUMBA_CACHE_DIR that was filled before and is not ours to write to, as on a read-only root."""
+
+    def ensure_cache_path(self) -> None:
+        if not Path(self.get_cache_path()).is_dir():
+            raise OSError("nothing was compiled there")
+
+
+class _Where(CompileResultCacheImpl):
+    _locator_classes = [  # noqa: RUF012 (Numba's own)
+        UserProvidedCacheLocator,
+        _MadeReady,
+        *(c for c in CompileResultCacheImpl._locator_classes if c is not UserProvidedCacheLocator),
+    ]
+
+
 class _Cache(FunctionCache):
     """Numba's cache, whose damage counts as emptiness."""
+
+    _impl_class = _Where
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)

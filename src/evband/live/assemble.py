@@ -39,6 +39,14 @@ _HIGH = np.array([LIMITS[name][1] for name in COLUMNS])
 _SLOW = np.array([name in SLOW for name in COLUMNS])
 
 
+def nth_of(cars: NDArray[np.int64]) -> NDArray[np.int64]:
+    """For each row the number of rows of its car before it."""
+    order = np.argsort(cars, kind="stable")
+    ordered, nth = cars[order], np.empty(len(cars), np.int64)
+    nth[order] = np.arange(len(cars)) - np.searchsorted(ordered, ordered)
+    return nth
+
+
 class Batch(NamedTuple):
     """Readings that may be used, in order of arrival."""
 
@@ -163,11 +171,7 @@ class Assembler:
         self._heard += here
         if (here <= room).all():
             return rows
-        order = np.argsort(cars, kind="stable")
-        nth = np.empty(len(cars), np.int64)  # of its car, in this batch
-        ordered = cars[order]
-        nth[order] = np.arange(len(cars)) - np.searchsorted(ordered, ordered)
-        keep = nth < room[cars]
+        keep = nth_of(cars) < room[cars]
         self.drops.add_many("too_fast", cars[~keep])
         kept: Array = rows[keep]
         return kept
@@ -233,6 +237,16 @@ class Assembler:
         """Remember the last value of every column, how often speed comes, and changes of speed that cannot be."""
         known = ~np.isnan(values)
         rows = np.flatnonzero(known[:, SPEED])
+        nth = nth_of(cars[rows])
+        for k in range(int(nth.max(initial=-1)) + 1):
+            self._watch_speed(rows[nth == k], cars, times, values)
+        known[rows, SPEED] = ~np.isnan(values[rows, SPEED])
+        for j in np.flatnonzero(known.any(axis=0)).tolist():
+            rows = np.flatnonzero(known[:, j])
+            self.last_t[cars[rows], j], self.last_v[cars[rows], j] = times[rows], values[rows, j]
+
+    def _watch_speed(self, rows: NDArray[np.int64], cars: NDArray[np.int64], times: Array, values: Array) -> None:
+        """One reading of speed each; of two cars under one id the first is followed."""
         who, t, v = cars[rows], times[rows], values[rows, SPEED]
         since = t - self.last_t[who, SPEED]
         with np.errstate(invalid="ignore"):
@@ -241,13 +255,10 @@ class Assembler:
             step = (since > 0.0) & (since < 300.0)
         self.drops.add_many("jump", who[hard])
         np.add.at(self.jumps, who[hard], 1.0)
-        values[rows[hard], SPEED] = np.nan  # so of two cars under one id the first is followed
-        known[rows[hard], SPEED] = False
+        values[rows[hard], SPEED] = np.nan
         old = self.speed_step[who[step]]
         self.speed_step[who[step]] = np.where(np.isnan(old), since[step], old + 0.2 * (since[step] - old))
-        for j in np.flatnonzero(known.any(axis=0)).tolist():
-            rows = np.flatnonzero(known[:, j])
-            self.last_t[cars[rows], j], self.last_v[cars[rows], j] = times[rows], values[rows, j]
+        self.last_t[who[~hard], SPEED], self.last_v[who[~hard], SPEED] = t[~hard], v[~hard]
 
     def age(self, seconds: float) -> None:
         """Let suspicions fade: called once per step with the seconds since the last."""

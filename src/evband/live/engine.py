@@ -12,7 +12,7 @@ from evband.calibration.online_columns import OnlineColumns
 from evband.channels import AGE, EDGES, STANDING_KMH, VALUES
 from evband.energy import RowMean
 from evband.features.columns import FeatureColumns
-from evband.live.assemble import Batch
+from evband.live.assemble import Batch, nth_of
 from evband.live.learning import Learning
 from evband.live.parts import Parts
 from evband.live.power_check import PowerCheck
@@ -127,10 +127,7 @@ class Group:
         rows = (
             pieces[0] if len(pieces) == 1 else Rows(*(np.concatenate(column) for column in zip(*pieces, strict=True)))
         )
-        order = np.argsort(rows.car, kind="stable")
-        ordered = rows.car[order]
-        nth = np.empty(len(order), np.int64)  # of its car, among these
-        nth[order] = np.arange(len(order)) - np.searchsorted(ordered, ordered)
+        nth = nth_of(rows.car)
         for k in range(int(nth.max()) + 1):
             yield self._round(Rows(*(column[nth == k] for column in rows)))
 

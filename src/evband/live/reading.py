@@ -68,14 +68,14 @@ def seconds(raw: Any) -> float | None:
 
 
 def sample(car: str, message: Mapping[str, Any], retained: bool = False) -> Sample | None:
-    """A telemetry object (ABRP's keys or our channels) as a sample; None where it has no channel of ours."""
+    """A telemetry object (ABRP's keys or our channels) as a sample; None where it has no channel of ours. What is not a number
+    is passed on as NaN, to be counted; null is nothing."""
     values = {}
     for key, raw in message.items():
         channel = SAMPLE_KEYS.get(key)
-        if channel is not None:
-            value = number(raw)
-            if value is not None:
-                values[channel] = value
+        if channel is not None and raw is not None:
+            value = None if isinstance(raw, bool) and channel != CHARGING else number(raw)
+            values[channel] = math.nan if value is None else value
     if not values:
         return None
     at = next((seconds(message[key]) for key in TIMES if key in message), None)
