@@ -265,7 +265,7 @@ def test_mf4_without_asammdf_or_broken(tmp_path, monkeypatch):
         mdf.read(Path("x.mf4"), b"MDF     4.10    " + b"\0" * 10, ReadOptions())
     monkeypatch.setitem(sys.modules, "asammdf", None)
     with pytest.raises(LogError, match=r"evband\[mdf\]"):
-        mdf.read(Path("x.mf4"), b"MDF     4.10    ", ReadOptions())
+        mdf.parse(Path("x.mf4"), b"MDF     4.10    ", ReadOptions())
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """MF4 (ASAM MDF) measurements; a bus log's frames are decoded with the user's DBC. Needs the extra `[mdf]`.
 
-Signals are found by the alias table (`VehicleSpeed`, `BMS_PackVoltage`), or by the user's map where there is one.
+Signals are found by the alias table (`VehicleSpeed`, `BMS_PackVoltage`), or by the user's map where there is one. asammdf's compiled code
+crashes on some damaged files, so it works in a process of its own.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from evband.files import size
 from evband.logs import border
 from evband.logs.formats import aliases as alias_table
 from evband.logs.formats import claims
+from evband.logs.formats.apart import read_apart
 from evband.logs.formats.mapped import parse_map
 from evband.logs.formats.naming import trip_id
 from evband.trips.readings import Readings, ReadOptions, Series
@@ -42,6 +44,11 @@ def detect(head: bytes) -> bool:
 
 def read(path: Path, data: bytes, options: ReadOptions) -> list[Readings]:
     """One drive per file."""
+    return read_apart(__name__, path, data, options)
+
+
+def parse(path: Path, data: bytes, options: ReadOptions) -> list[Readings]:
+    """What `read` gives, in the process that asks."""
     with _open(path, data, options) as file, _damage(path):
         signals = {f"{name}\x00{group}": (name, unit, group, index) for name, unit, group, index in _signals(file)}
         if options.map is not None:
