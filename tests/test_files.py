@@ -1,9 +1,11 @@
 import os
 import stat
+import threading
 
 import pytest
 
-from evband.errors import SettingsError
+from evband import files
+from evband.errors import LogError, SettingsError
 from evband.files import whole_file
 
 
@@ -37,3 +39,30 @@ def test_a_directory_or_a_missing_one(tmp_path):
     for path, says in ((tmp_path, "directory"), (tmp_path / "no" / "a.txt", "does not exist")):
         with pytest.raises(SettingsError, match=says), whole_file(path):
             pass
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="named pipes of POSIX")
+def test_pipes_and_devices_are_read_only_where_they_end(tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "PATIENCE_S", 0.2)
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(LogError, match="nobody has written to this pipe"):
+        files.read_bounded(pipe, 100, LogError)
+    with pytest.raises(LogError, match="it is a device"):
+        files.read_bounded("/dev/zero", 100, LogError)
+    writer = threading.Thread(target=pipe.write_bytes, args=(b"ab" * 20,))
+    writer.start()
+    assert files.read_bounded(pipe, 40, LogError) == b"ab" * 20
+    writer.join()
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="named pipes and links of POSIX")
+def test_pipes_are_not_replaced_by_files_and_links_stay_links(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(SettingsError, match="a device or a pipe"), files.whole_file(tmp_path / "pipe"):
+        pass
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    with files.whole_file(tmp_path / "link") as path:
+        path.write_text("new")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "real").read_text() == "new"

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 VERSION = 2
 READS = (1, 2)  # 1: no arguments, calibration as factors and a sentence
-MOST_BYTES = 1 << 30  # of a whole file
+MOST_BYTES = 512 << 20  # of a whole file
 HUGE = 1e18  # a standardised feature of a whole model is near 1; float32 overflows at 3e38
 MOST_HEADER = 16 << 20
 MOST_WEIGHT = 1e6  # beyond it sums of 128 units are no longer power; trained weights are under 100

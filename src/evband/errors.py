@@ -66,6 +66,10 @@ class SettingsError(EvbandError):
     """A setting outside what it may be."""
 
 
+class FullDiskError(SettingsError):
+    """There is no room for what is to be written."""
+
+
 class NotFittedError(EvbandError, ValueError, AttributeError):
     """Something that only a fitted model has was asked of one that is not; scikit-learn's has the same bases."""
 

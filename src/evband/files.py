@@ -6,14 +6,17 @@ import errno
 import json
 import os
 import re
+import stat
 import tempfile
 import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, cast
 
-from evband.errors import EvbandError, SettingsError
+from evband.errors import EvbandError, FullDiskError, SettingsError
+
+PATIENCE_S = 10.0  # for somebody to write to a named pipe
 
 
 def read_bounded(path: str | Path, most: int, error: type[EvbandError], what: str = "file") -> bytes:
@@ -22,10 +25,11 @@ def read_bounded(path: str | Path, most: int, error: type[EvbandError], what: st
     Read from the open file, not by its stated size: a pipe or a growing log states none.
     """
     try:
-        with Path(path).open("rb") as file:
-            pieces = [file.read(min(os.fstat(file.fileno()).st_size, most) + 1)]
-            while sum(map(len, pieces)) <= most and (more := file.read(1 << 24)):
-                pieces.append(more)
+        with _opened(path) as file:
+            stated = os.fstat(file.fileno()).st_size
+            data = file.read(min(stated or most, most) + 1)
+            if len(data) > stated > 0 and len(data) <= most:  # it grows
+                data += file.read(most + 1 - len(data))
     except FileNotFoundError:
         raise error(f"{path}: there is no such file; check the path.") from None
     except PermissionError:
@@ -33,10 +37,28 @@ def read_bounded(path: str | Path, most: int, error: type[EvbandError], what: st
     except (OSError, ValueError) as problem:  # a name with a null byte is a ValueError
         reason = problem.strerror if isinstance(problem, OSError) else problem
         raise error(f"{path}: the {what} cannot be read ({reason}); check the path.") from None
-    data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
     if len(data) > most:
         raise error(f"{path}: the {what} has more than {size(most)}, the most that is read; split it.")
     return data
+
+
+def _opened(path: str | Path) -> IO[bytes]:
+    """The file to read from; not a device, which need not end, nor a named pipe that nobody writes to."""
+    kind = os.stat(path).st_mode
+    if stat.S_ISCHR(kind) or stat.S_ISBLK(kind):
+        raise OSError(errno.EINVAL, "it is a device, not a file")
+    if not stat.S_ISFIFO(kind):
+        return Path(path).open("rb")
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(1) as pool:
+        opening = pool.submit(Path(path).open, "rb")
+        try:
+            return cast("IO[bytes]", opening.result(PATIENCE_S))
+        except TimeoutError:
+            os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK))  # lets the one that waits go
+            opening.result().close()
+            raise OSError(errno.ETIMEDOUT, f"nobody has written to this pipe for {PATIENCE_S:.0f} s") from None
 
 
 def read_toml(path: str | Path, error: type[EvbandError], what: str, most: int = 1 << 20) -> dict[str, Any]:
@@ -75,8 +97,15 @@ def size(count: int) -> str:
 def whole_file(path: str | Path) -> Iterator[Path]:
     """A temporary path to write to; it becomes `path` when the block ends well, and is removed when it does not."""
     path = Path(path)
-    if os.path.isdir(path):
+    try:
+        path = Path(os.path.realpath(path))  # what a link names is written, and the link stays
+        there = os.stat(path).st_mode if os.path.lexists(path) else stat.S_IFREG
+    except (OSError, ValueError) as error:
+        raise SettingsError(f"{path}: this cannot be the name of a file ({error}); choose another.") from None
+    if stat.S_ISDIR(there):
         raise SettingsError(f"{path}: this is a directory; give the name of a file to write.")
+    if not stat.S_ISREG(there):  # as root, a device would be replaced by a file
+        raise SettingsError(f"{path}: this is a device or a pipe, not a file; give the name of a file to write.")
     try:
         handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=path.suffix, dir=path.parent)
         os.close(handle)
@@ -108,7 +137,7 @@ def _umask() -> int:
 
 def _write_error(path: Path, error: OSError) -> EvbandError:
     if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG) or "No space left" in str(error):
-        return SettingsError(f"{path}: the disk is full, so nothing was written; free some space or write elsewhere.")
+        return FullDiskError(f"{path}: the disk is full, so nothing was written; free some space or write elsewhere.")
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
         return SettingsError(f"{path}: no permission to write there; choose another place.")
     if error.errno == errno.ENOENT:

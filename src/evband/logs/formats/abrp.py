@@ -7,6 +7,8 @@ wrapped as `{"tlm": {...}}` or listed in one JSON array.
 from __future__ import annotations
 
 import json
+import re
+from array import array
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -36,6 +38,7 @@ _PLACES = {
     "lon": "longitude_deg",
     **{name: name for name in COORDINATES},
 }  # of logs, not of streams
+_SIGN = re.compile(r"\S")
 _TIMES = ("utc", "time_s", "timestamp")
 
 
@@ -48,8 +51,8 @@ def detect(head: bytes) -> bool:
 def read(path: Path, data: bytes, options: ReadOptions) -> list[Readings]:
     """One drive per file."""
     keys = {**KEYS, **_PLACES, **{name: channel for channel, names in options.aliases.items() for name in names}}
-    times: list[float] = []
-    values: dict[str, list[tuple[float, float]]] = {}
+    times = array("d")
+    values: dict[str, tuple[array[float], array[float]]] = {}
     seen: dict[str, None] = {}
     charging = 0
     for number, sample in _samples(path, data):
@@ -63,15 +66,16 @@ def read(path: Path, data: bytes, options: ReadOptions) -> list[Readings]:
             seen[key] = None
             value = _number(raw) if key in keys else None
             if value is not None:
-                values.setdefault(keys[key], []).append((when, value))
+                instants, readings = values.setdefault(keys[key], (array("d"), array("d")))
+                instants.append(when)
+                readings.append(value)
     if not times:
         raise LogError(f"{path}: it holds no object with a time; record or export the drive again.")
     _, notes = clock.unroll(path, np.array(times), 1, daily=False)
     series: dict[str, Series] = {}
     for channel in (*VALUES, *COORDINATES):
         if channel in values:
-            pairs = np.array(values[channel])
-            series[channel] = claims.series(pairs[:, 0], pairs[:, 1])
+            series[channel] = claims.series(*map(np.array, values[channel]))
     if "speed_kmh" not in series:
         raise LogError(
             f"{path}: all values of speed are missing (keys found: {', '.join(seen)}); "
@@ -83,27 +87,60 @@ def read(path: Path, data: bytes, options: ReadOptions) -> list[Readings]:
 
 
 def _samples(path: Path, data: bytes) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Objects one by one: as Python's objects, all of a file at once would take ten times its size."""
     source = text.decode(data)
     if source.lstrip().startswith("["):
-        listed = _parse(path, 1, source)
-        yield from ((i, _unwrap(path, i, item)) for i, item in enumerate(listed, start=1))
+        yield from ((i, _unwrap(path, i, item)) for i, item in enumerate(_listed(path, source), start=1))
         return
-    rows = source.splitlines()
-    for number, line in enumerate(rows, start=1):
+    at, number, end = 0, 0, len(source.rstrip())
+    while at < end:
+        stop = source.find("\n", at)
+        line, at, number = source[at : stop if stop >= 0 else end], stop + 1 if stop >= 0 else end, number + 1
         if line.strip():
             try:
                 yield number, _unwrap(path, number, _parse(path, number, line))
             except LogError:
-                if number < len(rows):
+                if at < end:
                     raise  # a last line cut short is how logs end
+
+
+def _listed(path: Path, source: str) -> Iterator[Any]:
+    """The items of one JSON list."""
+    decoder, at, number = json.JSONDecoder(), source.index("[") + 1, 1
+    at = _skip(source, at)
+    while source[at : at + 1] != "]" or number > 1:
+        try:
+            item, at = decoder.raw_decode(source, at)
+        except (ValueError, RecursionError) as problem:
+            raise _broken(path, number, problem) from None
+        yield item
+        at, number = _skip(source, at), number + 1
+        if source[at : at + 1] == "]":
+            break
+        if source[at : at + 1] != ",":
+            raise _broken(path, number, json.JSONDecodeError("Expecting ',' delimiter", "", 0))
+        at = _skip(source, at + 1)
+    if source[at + 1 :].strip():
+        raise _broken(path, number, json.JSONDecodeError("Extra data", "", 0))
+
+
+def _skip(source: str, at: int) -> int:
+    """Where the next sign is that is no white space."""
+    found = _SIGN.search(source, at)
+    return found.start() if found else len(source)
 
 
 def _parse(path: Path, number: int, line: str) -> Any:
     try:
         return json.loads(line)
-    except (ValueError, RecursionError) as problem:  # a number of 5000 digits, a million brackets
-        reason = problem.msg if isinstance(problem, json.JSONDecodeError) else "too deep or too long"
-        raise LogError(f"{path}: line {number} is not JSON ({reason}); repair or remove that line.") from None
+    except (ValueError, RecursionError) as problem:
+        raise _broken(path, number, problem) from None
+
+
+def _broken(path: Path, number: int, problem: Exception) -> LogError:
+    """Also for a number of 5000 digits, a million brackets."""
+    reason = problem.msg if isinstance(problem, json.JSONDecodeError) else "too deep or too long"
+    return LogError(f"{path}: line {number} is not JSON ({reason}); repair or remove that line.")
 
 
 def _unwrap(path: Path, number: int, item: Any) -> dict[str, Any]:
