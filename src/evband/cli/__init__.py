@@ -30,6 +30,7 @@ from evband.cli.fit import fit
 from evband.cli.fleet import fleet
 from evband.cli.info import info
 from evband.cli.inspect import inspect
+from evband.cli.outputs import spares_inputs
 from evband.cli.predict import predict
 from evband.cli.prior import prior
 from evband.cli.range import range
@@ -74,7 +75,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
 )
 for command in COMMANDS:
-    app.command()(command)
+    app.command()(spares_inputs(command))
 app.add_typer(study, name="study")
 app.add_typer(fleet, name="fleet")
 
@@ -107,26 +108,45 @@ def _write_any_text() -> None:
             out.reconfigure(errors="replace")
 
 
-def main() -> None:
-    """Run the command line. Bad input ends with one sentence and status 2, Ctrl-C with 130."""
-    _search_less_for_garbage()
-    _write_any_text()
+UsageError: type[Exception] = typer.BadParameter.__mro__[
+    1
+]  # click's, which newer versions of typer hold within themselves
+
+
+def run(words: list[str] | None = None) -> int:
+    """The status of one command. Whatever is wrong with its words or its files is one line on standard error, and 2."""
     try:
-        app()
+        return app(words, prog_name="evband", standalone_mode=False) or 0
     except EvbandError as error:
-        print(f"evband: error: {error}", file=sys.stderr)
-        sys.exit(2)
+        return _refuse(error)
+    except UsageError as error:
+        if type(error).__name__ == "NoArgsIsHelpError":
+            print(error, file=sys.stderr)
+            return 2
+        command = getattr(getattr(error, "ctx", None), "command_path", "evband")
+        said = " ".join(getattr(error, "format_message", error.__str__)().split()).rstrip(".")
+        return _refuse(one_line(f"{said}; {command} --help lists what can be given."))
     except ModuleNotFoundError as error:
         package = (error.name or "").partition(".")[0]
         if package not in EXTRAS:
             raise
-        print(f"evband: error: {missing(package, 'this command')}", file=sys.stderr)
-        sys.exit(2)
+        return _refuse(missing(package, "this command"))
     except OSError as error:
         what = f"{error.filename or 'The output'}: {error.strerror or error}"
-        print(f"evband: error: {one_line(f'{what}; check the disk and the permissions.')}", file=sys.stderr)
         with suppress(OSError, ValueError):  # what is still to be flushed cannot be written either
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(2)
+        return _refuse(one_line(f"{what}; check the disk and the permissions."))
     except KeyboardInterrupt:
-        sys.exit(130)
+        return 130
+
+
+def _refuse(problem: object) -> int:
+    print(f"evband: error: {problem}", file=sys.stderr)
+    return 2
+
+
+def main() -> None:
+    """Run the command line. Bad input ends with one sentence and status 2, Ctrl-C with 130."""
+    _search_less_for_garbage()
+    _write_any_text()
+    sys.exit(run())
