@@ -15,7 +15,7 @@ from evband.adaptation.checks import new_trips
 from evband.adaptation.part import part_meta, part_tensors, read_part, save_part
 from evband.adaptation.probes import consumption
 from evband.adaptation.starting import started
-from evband.errors import EvbandError, SettingsError, one_line
+from evband.errors import EvbandError, FullDiskError, SettingsError, one_line
 from evband.fleet.drift import Drift
 from evband.fleet.lake import DAMAGE, Car, read_cars
 from evband.fleet.learning import learned
@@ -65,6 +65,8 @@ def _one(plan: Plan, car: Car, trips: Trips | EvbandError) -> list[Row]:
         if isinstance(trips, EvbandError):
             raise trips
         return DO[plan.kind](plan, car, trips)
+    except FullDiskError:  # of every car that follows, too
+        raise
     except EvbandError as problem:
         return lost(car, str(problem))
     except (ArithmeticError, LookupError, TypeError, ValueError, OSError, MemoryError, *DAMAGE) as problem:

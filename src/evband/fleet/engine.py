@@ -39,6 +39,7 @@ def run(
     work: Work, shared: Any, batches: Sequence[Batch], lost: Lost, workers: int = 1, ray: str = "off"
 ) -> Iterator[Rows]:
     """Rows of each batch as it ends."""
+    workers = min(workers, len(batches))
     if ray != "off":
         yield from _on_ray(work, shared, batches, lost, workers, ray)
     elif workers <= 1:

@@ -15,7 +15,7 @@ import polars as pl
 from evband.adaptation.base import Base
 from evband.adaptation.made_up import drive_of_mean
 from evband.adaptation.starting import sheet_of, started
-from evband.errors import ArtifactError, SettingsError
+from evband.errors import ArtifactError, FullDiskError, SettingsError
 from evband.fleet.cars import NUMBERS, TRACES, Plan, lost, work
 from evband.fleet.engine import run
 from evband.fleet.lake import Car, find_cars
@@ -77,8 +77,12 @@ def run_fleet(
         table = _with_others(place, table)
     write_table(table, place / f"{TABLES[kind]}.parquet")
     if kind in ("fit", "update"):
-        with suppress(SettingsError):  # fewer than three cars teach nothing about the next
+        try:
             fleet_prior([place], place / "prior.evband", plan.base)
+        except FullDiskError:
+            raise
+        except SettingsError:  # fewer than three cars teach nothing about the next
+            pass
         write_fleet_report(place / "report.html", table, _last_month(place, table))
     return table
 

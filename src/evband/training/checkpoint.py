@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import time
 import zipfile
 from dataclasses import asdict
@@ -19,6 +18,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from evband.files import whole_file
 from evband.training.loop import Trainer
 
 
@@ -73,10 +73,8 @@ class Checkpoint:
     def flush(self) -> None:
         if self._last is None:
             return
-        temporary = self.path.with_name(self.path.name + ".part")
-        with temporary.open("wb") as file:
+        with whole_file(self.path) as temporary, temporary.open("wb") as file:
             np.savez(file, allow_pickle=False, **self._last)
-        os.replace(temporary, self.path)
         self._written, self._last = time.monotonic(), None
 
     def restore(self, trainer: Trainer) -> bool:
@@ -109,4 +107,3 @@ class Checkpoint:
     def remove(self) -> None:
         """The run is over and its result is kept elsewhere."""
         self.path.unlink(missing_ok=True)
-        self.path.with_name(self.path.name + ".part").unlink(missing_ok=True)
