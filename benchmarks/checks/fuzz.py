@@ -4,7 +4,7 @@
 
 Inputs are mutations of the seeds of tests/fuzz. Memory is capped; an input that raises anything but a foreseen EvbandError, takes over 5 s
 of processor time (or 15 minutes on the wall), gives an answer that is not finite or drives the process over 1 GB is written to
-tests/fuzz/cases/KIND/, where the tests take it up. Every kind has its number of inputs in a round; the counts are written after each round,
+tests/fuzz/cases/KIND/, where the tests take it up; a time limit that a reader takes for damage, and the memory of processes that it starts, count too. Every kind has its number of inputs in a round; the counts are written after each round,
 so that a run may be stopped or killed at any time. Seconds are of processor time.
 """
 
@@ -15,11 +15,13 @@ import csv
 import hashlib
 import os
 import random
+import re
 import resource
 import subprocess
 import sys
 import time
 import warnings
+from contextlib import suppress
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -46,7 +48,7 @@ def main() -> None:
     seed = options.seed if options.seed is not None else int(time.time())
     until = time.monotonic() + 60.0 * options.minutes
     kinds = options.kind or list(KINDS)
-    counts = {kind: dict.fromkeys(("inputs", "taken", "faults", "seconds", "slowest_s"), 0.0) for kind in kinds}
+    counts = {kind: nothing_yet() for kind in kinds}
     generators = {kind: random.Random(f"{kind} {seed}") for kind in kinds}
     for kind in kinds:
         warm(kind)
@@ -54,9 +56,9 @@ def main() -> None:
         while time.monotonic() < until:
             for kind in kinds:
                 turn(kind, generators[kind], counts[kind], KINDS[kind].round)
-            write(counts, seed, options.out)
+            write(counts, str(seed), options.out)
     except (KeyboardInterrupt, MemoryError):
-        write(counts, seed, options.out)
+        write(counts, str(seed), options.out)
     total, faults = (sum(int(count[name]) for count in counts.values()) for name in ("inputs", "faults"))
     print(f"{total} inputs, {faults} faults; counts added to {os.path.relpath(options.out)}")
     sys.exit(1 if faults else 0)
@@ -72,29 +74,51 @@ def seed_model() -> Path:
     return path
 
 
+def nothing_yet() -> dict[str, float]:
+    """Counts of a kind."""
+    return dict.fromkeys(("inputs", "taken", "faults", "seconds", "slowest_s"), 0.0)
+
+
 def turn(kind: str, rng: random.Random, count: dict[str, float], calls: int) -> None:
     """One kind, some calls."""
+    from fuzz.kinds import KINDS
+
+    for _ in range(calls):
+        if not attacked(kind, KINDS[kind].makes(rng), count) and memory_kb() > MOST_MEMORY_KB:
+            raise MemoryError
+
+
+def attacked(kind: str, data: bytes, count: dict[str, float]) -> bool:
+    """Attack once and count it; whether nothing broke. What broke something is kept."""
     from fuzz.kinds import KINDS, attack
 
-    makes, each = KINDS[kind].makes, KINDS[kind].each
-    for _ in range(calls):
-        data = makes(rng)
-        started = time.process_time()
-        try:
-            count["taken"] += each * attack(kind, data)
-        except KeyboardInterrupt:
-            raise
-        except BaseException as problem:
-            count["faults"] += 1
-            keep(kind, data, f"{type(problem).__name__}: {problem}")
-        took = time.process_time() - started
-        count["inputs"] += each
-        count["seconds"] += took
-        count["slowest_s"] = max(count["slowest_s"], took)
-        if resource.getrusage(resource.RUSAGE_SELF).ru_maxrss > MOST_MEMORY_KB:
-            count["faults"] += 1
-            keep(kind, data, "memory over 1 GB")
-            raise MemoryError
+    each, started, why = KINDS[kind].each, time.process_time(), ""
+    try:
+        count["taken"] += each * attack(kind, data)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as problem:
+        why = f"{type(problem).__name__}: {problem}"
+    took = time.process_time() - started
+    count["inputs"] += each
+    count["seconds"] += took
+    count["slowest_s"] = max(count["slowest_s"], took)
+    if memory_kb() > MOST_MEMORY_KB:
+        why = why or "memory over 1 GB"
+    if why:
+        count["faults"] += 1
+        keep(kind, data, why)
+    return not why
+
+
+def memory_kb() -> int:
+    """The most resident memory that this process, or one that it started, has had."""
+    most = max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    for child in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split():
+        with suppress(OSError):
+            found = re.search(r"VmHWM:\s+(\d+)", Path(f"/proc/{child}/status").read_text())
+            most = max(most, int(found.group(1)) if found else 0)
+    return most
 
 
 def keep(kind: str, data: bytes, why: str) -> None:
@@ -105,17 +129,17 @@ def keep(kind: str, data: bytes, why: str) -> None:
     print(f"{kind} {name}: {why[:300]}", file=sys.stderr, flush=True)
 
 
-def write(counts: dict[str, dict[str, float]], seed: int, out: Path) -> None:
+def write(counts: dict[str, dict[str, float]], seed: str, out: Path) -> None:
     """One line per kind among those of other runs, in place of what this run wrote before."""
     from evband import __version__
     from evband.files import whole_file
 
-    mine = {"date": time.strftime("%Y-%m-%d", STARTED), "version": __version__, "seed": str(seed)}
+    mine = {"date": time.strftime("%Y-%m-%d", STARTED), "version": __version__, "seed": seed}
     others: list[dict[str, str]] = []
     if out.exists():
         rows = csv.DictReader(line for line in out.read_text().splitlines() if not line.startswith("#"))
-        others = [row for row in rows if not mine.items() <= row.items()]
-    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+        others = [row for row in rows if not (mine.items() <= row.items() and row["kind"] in counts)]
+    memory = memory_kb() // 1024
     with whole_file(out) as path, path.open("w", newline="") as file:
         file.write(HEAD)
         writer = csv.DictWriter(file, FIELDS, lineterminator="\n")

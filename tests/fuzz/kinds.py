@@ -20,7 +20,8 @@ from typing import NamedTuple
 import numpy as np
 
 from evband.errors import LONGEST, EvbandError, UnforeseenError
-from fuzz import containers, mutate, seeds, serving
+from evband.trips import Trip
+from fuzz import command_line, containers, mutate, seeds, serving
 
 LONGEST_S = 5.0  # of this process's own time: on a busy or halted machine the clock on the wall tells nothing
 LONGEST_WALL_S = 900.0  # for what waits without working; a machine may be halted for minutes
@@ -29,17 +30,19 @@ FOLDER = Path(tempfile.mkdtemp(prefix="evband-fuzz-"))
 
 @contextmanager
 def within(seconds: float, on_the_wall: float) -> Iterator[None]:
-    """A TimeoutError for whatever works or waits longer (where signals can be used)."""
+    """A TimeoutError for whatever works or waits longer (where signals can be used), also where a reader takes it for damage."""
     if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "setitimer"):
         yield
         return
+    hangs: list[str] = []
 
     def late(number: int, _: object) -> None:
-        raise TimeoutError(f"over {seconds} s of work" if number == signal.SIGPROF else f"over {on_the_wall} s")
+        hangs.append(f"over {seconds} s of work" if number == signal.SIGPROF else f"over {on_the_wall} s")
+        raise TimeoutError(hangs[0])
 
     before = [signal.signal(number, late) for number in (signal.SIGPROF, signal.SIGALRM)]
-    signal.setitimer(signal.ITIMER_PROF, seconds)
-    signal.setitimer(signal.ITIMER_REAL, on_the_wall)
+    signal.setitimer(signal.ITIMER_PROF, seconds, seconds)
+    signal.setitimer(signal.ITIMER_REAL, on_the_wall, on_the_wall)
     try:
         yield
     finally:
@@ -47,6 +50,8 @@ def within(seconds: float, on_the_wall: float) -> Iterator[None]:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGPROF, before[0])
         signal.signal(signal.SIGALRM, before[1])
+        if hangs:
+            raise TimeoutError(hangs[0])
 
 
 def attack(kind: str, data: bytes) -> bool:
@@ -72,11 +77,15 @@ def read_log(data: bytes) -> None:
     path.write_bytes(data)
     for trip in read_trips(path):
         assert trip.trip_id.isprintable()
-        for name in trip.channels:
-            assert np.isfinite(trip.series(name)[1]).all()
+        finite(trip)
         assert math.isfinite(trip.distance_km)
         if len(trip) < 5000:
-            trip.on_grid(1.0)
+            finite(trip.on_grid(1.0))
+
+
+def finite(trip: Trip) -> None:
+    for name in trip.channels:
+        assert np.isfinite(trip.series(name)).all(), name
 
 
 def read_map(data: bytes) -> None:
@@ -84,7 +93,8 @@ def read_map(data: bytes) -> None:
 
     (FOLDER / "map.toml").write_bytes(data)
     (FOLDER / "mapped.csv").write_bytes(seeds.logs()["tidy"])
-    read_trips(FOLDER / "mapped.csv", map=FOLDER / "map.toml")
+    for trip in read_trips(FOLDER / "mapped.csv", map=FOLDER / "map.toml"):
+        finite(trip)
 
 
 def guess_map(data: bytes) -> None:
@@ -141,9 +151,7 @@ def plan_route(data: bytes) -> None:
     from evband.routes import read_route
 
     (FOLDER / "route.csv").write_bytes(data)
-    trip = read_route(FOLDER / "route.csv").on_grid(1.0)
-    for name in trip.channels:
-        assert np.isfinite(trip.series(name)[1]).all()
+    finite(read_route(FOLDER / "route.csv").on_grid(1.0))
 
 
 def read_sheet(data: bytes) -> None:
@@ -222,22 +230,23 @@ def warm(kind: str) -> None:
 
 KINDS = {
     "log": Kind(read_log, _some_log, 60),
-    "map": Kind(read_map, lambda rng: mutate.mutate(seeds.MAP, rng), 60),
-    "guess": Kind(guess_map, _some_log, 40),
-    "state": Kind(load_state, lambda rng: mutate.mutate_json(seeds.state(), rng), 40),
-    "line": Kind(take_lines, line_bytes, 200, each=20),
-    "artifact": Kind(load_model, artifact_bytes, 40),
-    "route": Kind(plan_route, route_bytes, 60),
-    "parquet": Kind(read_log, containers.parquet_bytes, 10),
-    "excel": Kind(read_log, containers.excel_bytes, 10),
+    "map": Kind(read_map, lambda rng: mutate.mutate(seeds.MAP, rng), 100),
+    "guess": Kind(guess_map, _some_log, 60),
+    "state": Kind(load_state, lambda rng: mutate.mutate_json(seeds.state(), rng), 100),
+    "line": Kind(take_lines, line_bytes, 10, each=20),
+    "artifact": Kind(load_model, artifact_bytes, 100),
+    "route": Kind(plan_route, route_bytes, 100),
+    "parquet": Kind(read_log, containers.parquet_bytes, 60),
+    "excel": Kind(read_log, containers.excel_bytes, 30),
     "mf4": Kind(read_log, containers.mf4_bytes, 4),
-    "json": Kind(read_log, containers.json_bytes, 10),
-    "sheet": Kind(read_sheet, lambda rng: mutate.mutate(rng.choice((seeds.SHEET, seeds.SHEETS)), rng), 20),
-    "energies": Kind(read_energies, lambda rng: mutate.mutate(seeds.ENERGIES, rng), 20),
-    "part": Kind(load_model, part_bytes, 10),
-    "request": Kind(partial(serving.request, folder=FOLDER), serving.request_bytes, 20),
-    "packets": Kind(partial(serving.packets, folder=FOLDER), serving.packet_bytes, 2, each=20),
-    "serve": Kind(partial(serving.configuration, folder=FOLDER), lambda rng: mutate.mutate(serving.CONFIG, rng), 20),
-    "pids": Kind(partial(serving.pids, folder=FOLDER), lambda rng: mutate.mutate(serving.PIDS, rng), 20),
-    "dongle": Kind(partial(serving.dongle, folder=FOLDER), lambda rng: mutate.mutate(serving.ANSWERS, rng), 20),
+    "json": Kind(read_log, containers.json_bytes, 60),
+    "sheet": Kind(read_sheet, lambda rng: mutate.mutate(rng.choice((seeds.SHEET, seeds.SHEETS)), rng), 100),
+    "energies": Kind(read_energies, lambda rng: mutate.mutate(seeds.ENERGIES, rng), 100),
+    "part": Kind(load_model, part_bytes, 100),
+    "words": Kind(partial(command_line.run_words, folder=FOLDER), command_line.word_bytes, 10),
+    "request": Kind(partial(serving.request, folder=FOLDER), serving.request_bytes, 60),
+    "packets": Kind(partial(serving.packets, folder=FOLDER), serving.packet_bytes, 5, each=20),
+    "serve": Kind(partial(serving.configuration, folder=FOLDER), lambda rng: mutate.mutate(serving.CONFIG, rng), 100),
+    "pids": Kind(partial(serving.pids, folder=FOLDER), lambda rng: mutate.mutate(serving.PIDS, rng), 100),
+    "dongle": Kind(partial(serving.dongle, folder=FOLDER), lambda rng: mutate.mutate(serving.ANSWERS, rng), 100),
 }
