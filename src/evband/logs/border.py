@@ -7,6 +7,8 @@ with times that increase, values that are finite, and nothing else.
 
 from __future__ import annotations
 
+import gzip
+import io
 import os
 import threading
 import warnings
@@ -34,7 +36,6 @@ LATEST_S = 1e12  # either side of zero; a Unix time is 2e9
 SHORTEST_STEP_S = 1e-6  # two readings closer than that are one: a clock of seconds since 1970 resolves no less
 
 _GZIP = b"\x1f\x8b"
-_PIECE = 1 << 24  # bytes unpacked at a time
 _STDERR = threading.RLock()
 _DAMAGE = (PolarsError, PanicException, LookupError, ValueError, TypeError, ArithmeticError, AttributeError, StopIteration,
            RecursionError, MemoryError, OSError, EOFError, zlib.error, zipfile.BadZipFile)  # fmt: skip
@@ -52,23 +53,16 @@ def log_bytes(path: Path) -> bytes:
 
 def _unpacked(path: Path, data: bytes) -> bytes:
     """All members of a gzip file; a small file that unpacks to gigabytes is stopped at the limit."""
-    pieces: list[bytes] = []
-    left = MOST_BYTES
-    while data.startswith(_GZIP):
-        unpacker = zlib.decompressobj(wbits=31)
-        while not unpacker.eof and data:
-            try:
-                pieces.append(unpacker.decompress(data, _PIECE))
-            except zlib.error:
-                raise LogError(f"{path}: the gzip data is damaged; fetch the file again.") from None
-            left -= len(pieces[-1])
-            if left < 0:
-                raise LogError(f"{path}: it unpacks to more than {size(MOST_BYTES)}, the most that is read; split it.")
-            data = unpacker.unconsumed_tail
-        if not unpacker.eof:
-            raise LogError(f"{path}: the gzip data is cut short; fetch the file again.")
-        data = unpacker.unused_data
-    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+    try:
+        with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
+            unpacked = file.read(MOST_BYTES + 1)
+    except EOFError:
+        raise LogError(f"{path}: the gzip data is cut short; fetch the file again.") from None
+    except (OSError, zlib.error):
+        raise LogError(f"{path}: the gzip data is damaged; fetch the file again.") from None
+    if len(unpacked) > MOST_BYTES:
+        raise LogError(f"{path}: it unpacks to more than {size(MOST_BYTES)}, the most that is read; split it.")
+    return unpacked
 
 
 def check_width(path: Path | str, columns: int) -> None:
