@@ -121,7 +121,7 @@ def run_words(data: bytes, folder: Path) -> None:
 @cache
 def _compile(folder: Path) -> None:
     """What a command compiles the first time is no hang of the next."""
-    for name in ("stream", "range", "adapt", "fleet fit"):
+    for name in ("stream", "range", "adapt", "fleet fit", "demo", "study search", "serve", "export"):
         with suppress(EvbandError):
             _run([*name.split(), *BASES[name]], folder)
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from fuzz.kinds import KINDS, attack, warm
 from fuzz.seeds import CASES, logs
 
-SECONDS = 1.7  # for each kind
+SECONDS = 1.5  # for each kind
 
 
 def test_the_seeds_themselves_are_taken():
