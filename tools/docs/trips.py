@@ -119,6 +119,27 @@ def planned(frame: pl.DataFrame) -> Table:
     return head, rows
 
 
+def later(frame: pl.DataFrame) -> Table:
+    """Coverage on the last third of each log: trips, stretches of 10 km, and plans."""
+    head = ["log", "trips", "coverage", "least squares", "trips over 10 km", "stretches' coverage", "least squares", "trips planned", "plans' coverage"]  # fmt: skip
+    rows = []
+    for log, name in LOGS.items():
+        found = [
+            _row(frame, features=features, split="last third", what=what, log=log, contender=contender)
+            for features, what in (("auto", "trip"), ("auto", "10 km"), ("plans", "planned"))
+            for contender in ("evband", "least squares")
+        ]
+        if found[0] is None and found[4] is None:
+            continue
+        cells = [
+            cell
+            for own, squares in zip(found[::2], found[1::2], strict=True)
+            for cell in ("-" if own is None else str(own["trips"]), *("-" if r is None else number(r["cover90"], 3) for r in (own, squares)))
+        ]  # fmt: skip
+        rows.append([name, *cells[:8]])
+    return head, rows
+
+
 def started_plans(frame: pl.DataFrame) -> Table:
     """Measured trips planned for cars known by their data sheet alone, with and without simulated drivers."""
     head = ["car", "trips", "coverage", "without drivers", "median error", "without drivers", "bias", "without drivers"]
