@@ -88,7 +88,7 @@ class PowerModel(Estimator):
         device = jobs.resolve_device(self.device)
         if isinstance(trips, Trips) and not isinstance(self.prior, PowerModel):
             trips.check_fine_enough()
-        trips = self._on_grid(trips, settings)
+        trips = Trips.of(trips).on_grid(settings.hz, bridge_s=settings.bridge_s)
         prior = self.prior if isinstance(self.prior, PowerModel) else None
         features = prior_features(trips, settings, prior, self.features is not None)
         if self.tune and features is not None:
@@ -181,7 +181,7 @@ class PowerModel(Estimator):
         from evband.calibration import fit_calibration
         from evband.energy import energy_part, find_contradictions
 
-        trips = self._on_grid(trips, self.settings_)
+        trips = self.on_grid(trips)
         rows = self.feature_map_.transform_all(trips)
         bands = self.bands_of(trips, rows, calibrated=False)
         found, _ = fit_calibration(self._where_known(bands))
@@ -216,7 +216,7 @@ class PowerModel(Estimator):
 
     def predict(self, trips: Any) -> Bands:
         """The predictive distribution of every grid row of these trips."""
-        trips = self._on_grid(trips, self.settings_)
+        trips = self.on_grid(trips)
         return self.bands_of(trips, self.feature_map_.transform_all(trips))
 
     def _networks(self, numbers: Sequence[int] | None = None) -> NDArray[np.int64]:
@@ -281,7 +281,7 @@ class PowerModel(Estimator):
         """Energy of each trip as a distribution; `from_km`, `to_km`, `so_far`: see `evband.energy.trip_energy`."""
         from evband.energy import predicted_drives, trip_energy
 
-        drives = predicted_drives(self, self._on_grid(trips, self.settings_))
+        drives = predicted_drives(self, self.on_grid(trips))
         return trip_energy(drives, self.errors_, level, **stretch)
 
     def range(self, soc: float, capacity_kwh: float | None, route: Any, **options: Any) -> Range:
@@ -301,7 +301,9 @@ class PowerModel(Estimator):
 
     def on_grid(self, trips: Any) -> Trips:
         """Trips, or a frame, on this model's grid."""
-        return self._on_grid(trips, self.settings_)
+        from evband.trips import Trips
+
+        return Trips.of(trips).on_grid(self.settings_.hz, bridge_s=self.settings_.bridge_s, lag=self.feature_map_.lag)
 
     # Files ----------------------------------------------------------------------------------------------------------
 
@@ -315,7 +317,7 @@ class PowerModel(Estimator):
         """One network in place of the ensemble: taught on these trips, or the average; see `evband.export.collapse`."""
         from evband.export.collapse import average, distill
 
-        return average(self) if how == "average" else distill(self, self._on_grid(trips, self.settings_), **options)
+        return average(self) if how == "average" else distill(self, self.on_grid(trips), **options)
 
     def export(self, path: str | Path) -> None:
         """Write an ONNX graph (docs/onnx.md)."""
@@ -328,11 +330,6 @@ class PowerModel(Estimator):
         from evband.artifact import save
 
         save(self, Path(path))
-
-    def _on_grid(self, trips: Any, settings: Settings) -> Trips:
-        from evband.trips import Trips
-
-        return Trips.of(trips).on_grid(settings.hz, bridge_s=settings.bridge_s)
 
 
 def load(path: str | Path) -> PowerModel:

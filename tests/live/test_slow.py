@@ -2,6 +2,10 @@
 
 import numpy as np
 
+from evband.live.assemble import Batch
+from evband.live.engine import Group
+from evband.live.power_check import PowerCheck
+from evband.live.reading import COLUMNS
 from evband.live.run import DEMO
 from evband.live.slow import Slow, effective_mass_t
 from evband.model import load
@@ -13,14 +17,38 @@ def test_the_models_own_mean_shows_the_mass():
 
 def test_bands_widen_with_speed_and_doubt_only():
     slow = Slow(load(DEMO / "demo.evband"), 0.9, np.ones(1))
-    raw = np.tile([10.0, 8.0, 12.0, 1.0, 0.3], (4, 1))
-    mean, lower, upper = slow.widened(
-        np.zeros(4, int), raw, np.array([80.0, 80.0, 0.0, 40.0]), np.array([1.0, 0.2, 0.2, 0.2])
-    )
-    assert (mean == 10.0).all()
-    widths = upper - lower
-    assert widths[0] == widths[2] == 4.0
-    assert widths[1] > widths[3] > 8.0
+    speed, sure, age = np.array([80.0, 80.0, 0.0, 40.0]), np.array([1.0, 0.2, 0.2, 0.2]), np.array([0.0, 3.0, 0.0, 3.0])
+    hidden = slow.hidden(np.zeros(4, int), speed, sure, age)
+    assert hidden[0] == hidden[2] == 0.0
+    assert hidden[1] > hidden[3] > 3.0
+
+
+def one_car(model):
+    check = PowerCheck(np.ones(1), np.ones(1, bool), np.zeros(1, bool))
+    return Group(model, np.zeros(1, np.int64), True, check)
+
+
+def fed(group, seconds, values):
+    """The bands of a feed of `values(t)` at each of `seconds`."""
+    found = []
+    for t in seconds:
+        row = np.full((1, len(COLUMNS)), np.nan)
+        for name, value in values(t).items():
+            row[0, COLUMNS.index(name)] = value
+        batch = Batch(np.zeros(1, np.int64), np.array([float(t)]), row)
+        found += list(group.step(batch, np.array([float(t)])))
+    return np.concatenate([advance.band for advance in found])
+
+
+def test_single_readings_of_power_do_not_blow_up_the_band_between_them():
+    model, rng = load(DEMO / "demo.evband"), np.random.default_rng(0)
+    around = {"speed_kmh": 60.0, "elevation_m": 100.0, "ambient_temp_c": 20.0}
+    calm = fed(one_car(model), range(0, 600, 5), lambda _: around)
+    mean = calm[-1, 0]
+    told = fed(one_car(model), range(0, 600, 5), lambda _: around | {"power_kw": mean + rng.normal(0, 3.0)})
+    widths = [np.mean((bands[:, 2] - bands[:, 1])[-100:]) for bands in (calm, told)]
+    assert widths[1] < 1.3 * widths[0]
+    assert np.abs(told[-100:, 0] - mean).max() < 2.0
 
 
 def test_a_feed_every_five_seconds_covers_and_one_every_thirty_says_degraded(stepped, drive):

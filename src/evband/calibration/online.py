@@ -92,14 +92,16 @@ class OnlineCalibration:
             return
         self.learned, self._waiting = self.after(self.learned, *self._waiting, power_kw), None
 
-    def after(self, learned: Learned, mean: Any, low: Any, high: Any, power_kw: Any) -> Learned:
-        """What is known once power was measured for bands (`low`, `high`) given out; `mean` is the model's."""
+    def after(self, learned: Learned, mean: Any, low: Any, high: Any, power_kw: Any, trust: Any = 1.0) -> Learned:
+        """What is known once power was measured for bands (`low`, `high`) given out; `mean` is the model's. Where less than
+        all of a deviation is to be trusted to be the model's, it says little of the offset, and no band narrows."""
         missed = (power_kw < low) | (power_kw > high)
         stretch = self._bounded(learned.log_stretch + self.gamma / self.hz * (missed - (1 - self.level)))
+        stretch = np.where(trust < 1.0, np.maximum(stretch, 0.0), stretch)
         offset, ticks = learned.offset_kw, learned.ticks + 1
         if self.offset_s is not None:
             gain = np.maximum(1 / (self.offset_s * self.hz), 1 / (ticks + self.start_s * self.hz))
-            offset = offset + np.minimum(gain, 1.0) * (power_kw - mean - offset)
+            offset = offset + trust * np.minimum(gain, 1.0) * (power_kw - mean - offset)
         return Learned(offset, stretch, ticks)
 
     def follow(self, shift_kw: float, widening: float) -> None:

@@ -38,11 +38,15 @@ class OnlineColumns:
         """The corrected (mean, lower, upper), stretched about the model's mean."""
         return self.learned(cars).band(mean, lower, upper)
 
-    def observe(self, cars: Cars, mean: Array, low: Array, high: Array, power_kw: Array) -> None:
-        """Learn from the power measured for bands (`low`, `high`) given out; NaN changes nothing. `mean` is the model's."""
+    def observe(
+        self, cars: Cars, mean: Array, low: Array, high: Array, power_kw: Array, trust: Array | float = 1.0
+    ) -> None:
+        """Learn from the power measured for bands (`low`, `high`) given out; NaN changes nothing. `mean` is the model's;
+        `trust` as `OnlineCalibration.after` has it."""
         known = np.isfinite(power_kw)
         cars, mean, low, high, power = cars[known], mean[known], low[known], high[known], power_kw[known]
-        self._learn(cars, self.rule.after(self.learned(cars), mean, low, high, power))
+        trust = np.broadcast_to(trust, known.shape)[known]
+        self._learn(cars, self.rule.after(self.learned(cars), mean, low, high, power, trust))
 
     def follow(self, cars: Cars, shift_kw: float, widening: float) -> None:
         """`OnlineCalibration.follow` of each."""

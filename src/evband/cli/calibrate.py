@@ -24,7 +24,7 @@ def calibrate(
     from evband.model import load
 
     fitted = load(model)
-    trips = logs.read(fitted.settings_.hz, fitted.settings_.bridge_s)
+    trips = logs.read_for(fitted)
     warn_of_training_trips(
         fitted, trips, "so the bands will be too narrow; calibrate on trips that the model never saw."
     )

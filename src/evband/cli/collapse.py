@@ -33,7 +33,7 @@ def collapse(
     from evband.model import load
 
     fitted = load(model)
-    trips = logs.read(fitted.settings_.hz, fitted.settings_.bridge_s)
+    trips = logs.read_for(fitted)
     if how is How.AVERAGE:
         one = average(fitted)
     else:

@@ -39,7 +39,7 @@ def energy(
 
     check_level(level)
     fitted = load(model)
-    trips = logs.read(fitted.settings_.hz, fitted.settings_.bridge_s)
+    trips = logs.read_for(fitted)
     warn_of_training_trips(fitted, trips, "so they say nothing about new trips.")
     found = fitted.energy(trips, level, from_km=from_km, to_km=to_km, so_far=so_far)
     console().print(energy_table(found, units is Units.MI))

@@ -30,7 +30,7 @@ def evaluate(
 
     check_level(level)
     fitted = load(model)
-    trips = logs.read(fitted.settings_.hz, fitted.settings_.bridge_s)
+    trips = logs.read_for(fitted)
     warn_of_training_trips(fitted, trips, "so these scores flatter; score trips that the model never saw.")
     bands = fitted.predict(trips)
     scores = score(bands, trips, level)

@@ -19,6 +19,7 @@ import typer
 from evband.errors import EvbandError, SettingsError
 
 if TYPE_CHECKING:
+    from evband.model import PowerModel
     from evband.trips import Trips
 
 
@@ -67,7 +68,11 @@ class Logs:
     ] = False
     skipped: list[EvbandError] = field(default_factory=list, init=False)
 
-    def read(self, hz: float | None = None, bridge_s: float = 0.0) -> Trips:
+    def read_for(self, model: PowerModel) -> Trips:
+        """`read`, on the model's grid."""
+        return self.read(model.settings_.hz, model.settings_.bridge_s, model.feature_map_.lag)
+
+    def read(self, hz: float | None = None, bridge_s: float = 0.0, lag: float = 0.0) -> Trips:
         """The trips of all logs, each trip once; on the grid `hz` if given, with silences of `bridge_s` bridged."""
         from evband.logs.reading import read_trips
 
@@ -78,6 +83,7 @@ class Logs:
             dbc=self.dbc,
             hz=hz,
             bridge_s=bridge_s,
+            lag=lag,
             cleaning=_cleaning(self.keep or (), self.limit or ()),
             flip_power=self.flip_power,
             dem=self.dem,

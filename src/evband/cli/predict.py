@@ -44,7 +44,7 @@ def predict(
     check_level(level)
     check_table_name(output)
     fitted = load(model)
-    bands = fitted.predict(logs.read(fitted.settings_.hz, fitted.settings_.bridge_s))
+    bands = fitted.predict(logs.read_for(fitted))
     warn_if_not_calibrated(fitted)
     write_table(bands.to_frame(level, interval.value, members), output)
     outside = f", {100 * bands.outside.mean():.1f} % outside the training range" if bands.outside.any() else ""

@@ -49,7 +49,7 @@ def driven_trip(model: PowerModel, so_far: Any) -> Trip:
         if len(trips) > 1:
             raise TripsError(f"The drive so far holds {len(trips)} trips; give the one that goes on.")
         so_far = trips[0]
-    trip: Trip = so_far.on_grid(model.settings_.hz, bridge_s=model.settings_.bridge_s)
+    trip: Trip = so_far.on_grid(model.settings_.hz, bridge_s=model.settings_.bridge_s, lag=model.feature_map_.lag)
     return trip
 
 

@@ -39,6 +39,8 @@ def checked(features: Map) -> Map:
         raise ArtifactError("the mean power in the model file is not possible; fit the model again.")
     if not all(isinstance(flag, bool) for flag in (features.edges, features.fade, features.products, features.ages)):
         raise ArtifactError("a switch of the features in the model file is damaged; fit the model again.")
+    if not (0.0 <= features.lag <= 1.0 and 0.0 <= features.hidden_kw <= LARGEST and 0.0 <= features.follows <= 1.0):
+        raise ArtifactError("what the features tell of readings in the model file is damaged; fit the model again.")
     return features
 
 

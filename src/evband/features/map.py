@@ -15,7 +15,7 @@ import numpy as np
 
 from evband.channels import AGE, EDGES, STANDING_KMH
 from evband.errors import SettingsError, TripsError
-from evband.features import road_load
+from evband.features import density, road_load
 from evband.features.checking import OF_ROAD, check_power, checked
 from evband.features.names import require_channels, resolve_features
 from evband.features.physics import held_to_physics
@@ -51,6 +51,9 @@ class FeatureMap:
     fade: bool = False  # and of what is drawn when a trip begins and fades over minutes
     products: bool = False  # the network sees the road-load features beside the channels
     ages: bool = False  # and the time since the last speed reading
+    lag: float = 0.0  # these three for feeds with fewer readings than in training: see `evband.features.density`
+    hidden_kw: float = 0.0
+    follows: float = 1.0
     knots: list[tuple[str, float]] = field(default_factory=list)  # (road term, knot in its unit)
     low: np.ndarray = field(default_factory=lambda: np.empty(0))  # [channels] training range
     high: np.ndarray = field(default_factory=lambda: np.empty(0))
@@ -92,7 +95,7 @@ class FeatureMap:
             raise TripsError("features need trips on one grid; call trips.on_grid(hz) first.")
         if scaling not in ("standard", "minmax"):
             raise SettingsError(f"scaling must be standard or minmax, not {scaling!r}")
-        edges = edges and {"speed_kmh", "acceleration_ms2"} <= set(channels) and all(map(_has_edges, trips))
+        edges = edges and {"speed_kmh", "acceleration_ms2"} <= set(channels) and density.has_edges(trips)
         fade = fade and len(trips) >= FADE_TRIPS
         self = cls(
             channels=channels, hz=float(hz), scaling=scaling, edges=edges, products=products, fade=fade, ages=ages
@@ -104,6 +107,7 @@ class FeatureMap:
         check_power(signals, y, known)
         reach = FEW_REACH if len(trips) < road_load.FEW_TRIPS else REACH
         self.learn({c: s[known] for c, s in signals.items()}, y[known], hinges, reach)
+        self.lag, self.hidden_kw, self.follows = density.told_by(trips)
         if not self.road_names:
             raise TripsError(
                 "nothing in these trips moves: every input is constant (a parked car, or one speed throughout); give logs of driving."
@@ -335,10 +339,6 @@ def _varied(columns: np.ndarray) -> np.ndarray:
     """[columns] bool: varies by more than rounding does."""
     varied: np.ndarray = np.ptp(columns, 0) > ROUNDING * np.maximum(1.0, np.abs(columns).max(0))
     return varied
-
-
-def _has_edges(trip: Trip) -> bool:
-    return set(EDGES) <= set(trip.table.columns)
 
 
 def _columns(values: list[Any]) -> np.ndarray:

@@ -16,7 +16,7 @@ from evband.live.assemble import Batch, nth_of
 from evband.live.learning import Learning
 from evband.live.parts import Parts
 from evband.live.power_check import PowerCheck
-from evband.live.slow import PATIENCE_S, Slow
+from evband.live.slow import INSTANT, PATIENCE_S, Slow
 from evband.live.tally import Tally
 from evband.network.tick import engine_of
 from evband.trips.bin_columns import BinColumns
@@ -30,7 +30,7 @@ Cars = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 CHANNELS = tuple(VALUES)
 BAND = ("mean_kw", "lower_kw", "upper_kw", "aleatoric_kw", "epistemic_kw")
-_SPEED, _POWER = CHANNELS.index("speed_kmh"), CHANNELS.index("power_kw")
+_SPEED, _POWER, _ACCELERATION = (CHANNELS.index(name) for name in ("speed_kmh", "power_kw", "acceleration_ms2"))
 
 
 class Advance(NamedTuple):
@@ -66,10 +66,13 @@ class Group:
         self.learning = Learning(model, level) if learn else None
         self._use(model)
         self.features = FeatureColumns(model.feature_map_, count, None if parts is None else parts.sheets)
-        slow = {"max_gap_s": PATIENCE_S} if calibrate else {}  # what a model not trained for it needs
-        if model.settings_.bridge_s and model.settings_.thinning:  # trained on slow feeds
+        slow: dict[str, Any] = {}
+        if calibrate:  # what a model not trained for it needs
+            slow = {"max_gap_s": PATIENCE_S, "inputs": model.feature_map_.channels}
+        self._trained_slow = bool(model.settings_.bridge_s and model.settings_.thinning)
+        if self._trained_slow:
             slow = {"bridge_s": model.settings_.bridge_s}
-        self.bins = BinColumns(self.hz, count, CHANNELS, **slow)
+        self.bins = BinColumns(self.hz, count, CHANNELS, lag=model.feature_map_.lag, **slow)
         self.online = OnlineColumns(count, level, self.hz)
         errors = None if model.energy_ is None else model.errors_
         self._over_trips = None if errors is None else RowMean(model.feature_map_, errors.mean)
@@ -149,7 +152,7 @@ class Group:
         noise = (raw[:, 3] / self._factors[cars, self._steps.which(x)]) ** 2
         mean = raw[:, 0] if self._over_trips is None else raw[:, 0] + self._over_trips.added(raw[:, 0], speed, r)
         self.tally.add(cars, speed, mean, noise, outside, power, location, measuring)
-        band = self._calibrated(cars, raw, power, speed, rows.sure) if self.calibrate else raw
+        band = self._calibrated(rows, raw, power) if self.calibrate else raw
         warmup = self.since[cars] < self._warmup_rows
         if self.learning is not None and self.learning.take(
             x[0], r[0], bool(self.since[0] == 0), float(speed[0]), float(power[0]), float(rows.sure[0])
@@ -179,14 +182,22 @@ class Group:
             self.engine.reset(car)
         self.since[rows.car[rows.start]] = 0.0
 
-    def _calibrated(self, cars: Cars, raw: Array, power: Array, speed: Array, sure: Array) -> Array:
-        """Widened where speed is old, then corrected by what was learned of this drive's power; then learn from this row's."""
-        mean, lower, upper = self.slow.widened(cars, raw, speed, sure)
+    def _calibrated(self, rows: Rows, raw: Array, power: Array) -> Array:
+        """Corrected by what was learned of this drive's power, widened where speed is old; then learn from this row's power,
+        as far as a single reading tells of the row's mean."""
+        cars, speed, mean = rows.car, rows.values[:, _SPEED], raw[:, 0]
         learned = self.online.learned(cars)
-        centre, low, high = learned.band(mean, lower, upper)
-        self.online.observe(cars, mean, low, high, power)
-        k = learned.stretch
-        return np.stack([centre, low, high, k * raw[:, 3], k * raw[:, 4]], -1)
+        centre, low, high = learned.band(mean, raw[:, 1], raw[:, 2])
+        told = self.bins.bins.last_t[cars, _ACCELERATION] > rows.time - 1.0 / self.hz
+        sure = rows.sure * np.where(told, 1.0, self.model.feature_map_.follows)
+        hidden = 0.0 if self._trained_slow else self.slow.hidden(cars, speed, sure, rows.age)
+        instant = self.slow.hidden(cars, speed, np.full(len(cars), INSTANT), rows.age)
+        beside = np.hypot(hidden, np.where(rows.sampled, instant, 0.0))
+        judged = centre - np.hypot(centre - low, beside), centre + np.hypot(high - centre, beside)
+        trust = (high - low) ** 2 / ((high - low) ** 2 + 4.0 * beside**2)
+        self.online.observe(cars, mean, *judged, power, trust)
+        low, high = centre - np.hypot(centre - low, hidden), centre + np.hypot(high - centre, hidden)
+        return np.stack([centre, low, high, learned.stretch * raw[:, 3], learned.stretch * raw[:, 4]], -1)
 
     def finish(self, cars: Cars) -> None:
         """End the drives of these cars: no rows until they move."""

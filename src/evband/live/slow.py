@@ -1,8 +1,9 @@
 """What readings far apart leave unknown: between two speeds the car may have sped up or braked.
 
-Power changes with acceleration by ``m v da``, m the effective mass that the model's own mean shows, so a band is widened in
-quadrature by ``z m v s sqrt(1 - r^2)``: z the normal quantile of the level, s the deviation of acceleration in traffic, r the
-correlation of the acceleration in the row with what the readings show (`evband.trips.between.sureness`).
+A band is widened in quadrature by ``z c sqrt(v (1 - r^2))``: z the normal quantile of the level, c what training showed
+(`evband.features.density.hidden_of`) or, for a model from a data sheet, 1.9 kW per tonne and root of m/s, which the trained
+ones show, too; r the correlation of the acceleration in the row with what the readings show (`evband.trips.between.sureness`).
+A car that stood may have driven off since. A single reading of power strays likewise from the mean of its second.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-ACCELERATION_MS2 = 0.6  # deviation of acceleration in traffic
+PER_TONNE_KW = 1.9
+DRIVES_OFF_MS2 = 0.1
+INSTANT = 0.95  # correlation of the acceleration at an instant with the mean of its second
 PATIENCE_S = 20.0  # readings further apart are a gap
 
 
@@ -27,17 +30,12 @@ class Slow:
 
     def __init__(self, model: PowerModel, level: float, heavy: Array) -> None:
         self._z = float(ndtri(0.5 + level / 2))
-        self.mass_t = effective_mass_t(model) * heavy
+        self.hidden_kw = (model.feature_map_.hidden_kw or PER_TONNE_KW * effective_mass_t(model)) * heavy
 
-    def widened(self, cars: NDArray[np.int64], raw: Array, speed: Array, sure: Array) -> tuple[Array, Array, Array]:
-        """(mean, lower, upper) of bands [n, 5]; `sure` is r of each row."""
-        mean, lower, upper = raw[:, 0], raw[:, 1], raw[:, 2]
-        if (sure == 1.0).all():
-            return mean, lower, upper
-        extra = (
-            self._z * self.mass_t[cars] * np.maximum(speed, 0.0) / 3.6 * ACCELERATION_MS2 * np.sqrt(1.0 - sure * sure)
-        )
-        return mean, mean - np.hypot(mean - lower, extra), mean + np.hypot(upper - mean, extra)
+    def hidden(self, cars: NDArray[np.int64], speed: Array, sure: Array, age: Array) -> Array:
+        """kW on either side, in a row whose acceleration correlates with the one shown by `sure`."""
+        root: Array = np.sqrt((np.maximum(speed, 0.0) / 3.6 + DRIVES_OFF_MS2 * age) * (1.0 - sure * sure))
+        return self._z * self.hidden_kw[cars] * root
 
 
 def effective_mass_t(model: PowerModel, speed_kmh: float = 50.0) -> float:

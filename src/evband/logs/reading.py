@@ -39,6 +39,7 @@ def read_trips(
     dbc: str | Path | None = None,
     hz: float | None = None,
     bridge_s: float = 0.0,
+    lag: float = 0.0,
     cleaning: Cleaning | None = None,
     flip_power: bool = False,
     dem: str | Path | None = None,
@@ -47,7 +48,7 @@ def read_trips(
     """Trips from a path, a glob, a list of them, or a pandas, polars or pyarrow frame in our channel names.
 
     `map` describes a table in other names (a path to a TOML file, or the same as a dict); `aliases` adds names under
-    which logs may know a channel; `hz` puts the trips on that grid, which bridges silences of up to `bridge_s`; `cleaning` says what is dropped as a fault;
+    which logs may know a channel; `hz` puts the trips on that grid, which bridges silences of up to `bridge_s`, with a model's `lag` (`evband.trips.grid`); `cleaning` says what is dropped as a fault;
     `flip_power` inverts the sign of power and current; `dem` is a folder of elevation tiles for logs that have coordinates but no elevation. An unreadable file or trip is an error, unless there is a list
     `skipped` to take it: then the rest is read, and an error only where nothing can be.
 
@@ -75,19 +76,19 @@ def read_trips(
         files.append(file)
     trips = without_copies(trips, files, cleaning.copies)
     if hz is not None:
-        trips = _on_grid(trips, hz, (cleaning.max_gap_s, bridge_s), skipped)
+        trips = _on_grid(trips, hz, (cleaning.max_gap_s, bridge_s, lag), skipped)
     if skipped and not trips:
         raise LogError(f"None of {len(skipped)} logs can be read; the first says: {skipped[0]}")
     return Trips(trips)
 
 
 def _on_grid(
-    trips: list[Trip], hz: float, gaps_s: tuple[float, float], skipped: list[EvbandError] | None
+    trips: list[Trip], hz: float, how: tuple[float, float, float], skipped: list[EvbandError] | None
 ) -> list[Trip]:
     gridded_trips = []
     for trip in trips:
         try:
-            gridded_trips.append(trip.on_grid(hz, *gaps_s))
+            gridded_trips.append(trip.on_grid(hz, *how))
         except EvbandError as error:
             _skip(error, skipped)
     return gridded_trips

@@ -68,7 +68,7 @@ class LineStream:
     ) -> None:
         self._stream = Stream(model, level, adapt)
         self._adapt = adapt
-        self._bins = Bins(self._stream.hz, bridge_s=model.settings_.bridge_s)
+        self._bins = Bins(self._stream.hz, bridge_s=model.settings_.bridge_s, lag=model.feature_map_.lag)
         self._errors = None if model.energy_ is None else model.errors_
         self._past = None if self._errors is None else SoFar(self._errors)
         self._path = None if self._errors is None else RowMean(model.feature_map_, self._errors.mean)

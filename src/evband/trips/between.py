@@ -26,7 +26,7 @@ Value = TypeVar("Value", float, np.ndarray)
 SLOW_BINS = 1.5
 LASTS_S = 2.0  # how long an acceleration goes on
 FADES_S = 35.0  # how slowly the mean over a step stops telling of its end
-DOUBT_AGE_S, DOUBT_STEP_S = 2.5, 11.0  # of `sureness`
+DOUBT_AGE_S, DOUBT_STEP_S = 3.0, 13.0  # of `sureness`
 
 
 def slope_of(last_t: Value, last_v: Value, before_t: Value, before_v: Value, width: float) -> Value:
@@ -42,6 +42,14 @@ def speed_at(instant: Value, last_t: Value, last_v: Value, slope: Value) -> Valu
     since = instant - last_t
     on = LASTS_S * (1.0 - np.exp(-np.maximum(since, 0.0) / LASTS_S))
     speed: Value = np.maximum(last_v + slope * (np.minimum(since, 0.0) + on), 0.0)
+    return speed
+
+
+def mean_speed(start: Value, end: Value, lag: float) -> Value:
+    """A bin's mean speed from the speeds at its edges. A bin with one reading has that for its mean, as a model has learned it
+    from readings as far apart as its rows; for one that has seen means of many, the mean lies `lag` of the change before the
+    end: 0.5 of continuous readings, 0.375 of four in a bin, the last of them at its end."""
+    speed: Value = end - lag * (end - start)
     return speed
 
 

@@ -10,6 +10,7 @@ Beside `Bins` it also parts drives: silence of `NEW_TRIP_S` begins another, and 
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +24,9 @@ from evband.trips.grid import MAX_GAP_S, held_s
 NEW_TRIP_S = 600.0  # silence for longer than this begins another drive
 SAME = 1e-6  # as in the grid: instants closer than this share of a bin are the same
 TAKEN, DUPLICATE, LATE = 0, 1, 2  # what became of a reading
-_slope_of, _speed_at, _sureness = (compiled()(rule) for rule in (between.slope_of, between.speed_at, between.sureness))
+_slope_of, _speed_at, _sureness, _mean_speed = (
+    compiled()(rule) for rule in (between.slope_of, between.speed_at, between.sureness, between.mean_speed)
+)
 
 
 @compiled()
@@ -78,7 +81,7 @@ def _slow_edges(w: Layout, b: Bins, c: int, end: float, empty: bool) -> tuple[fl
 def _close(w: Layout, b: Bins, c: int, row: Array) -> bool:
     """Fill `row` with the open bin of vehicle `c`; False where it has no speed."""
     end = b.origin[c] + w.width * b.open[c]
-    channels, empty, measured = len(w.max_age), b.counts[c, w.speed] == 0, b.counts[c, w.acceleration] > 0
+    channels, readings, measured = len(w.max_age), b.counts[c, w.speed], b.counts[c, w.acceleration] > 0
     known = 0
     for j in range(channels):
         row[j] = np.nan
@@ -93,13 +96,15 @@ def _close(w: Layout, b: Bins, c: int, row: Array) -> bool:
     b_time, b_speed = b.last_t[c, w.speed], b.last_v[c, w.speed]
     seen = row[w.speed] == row[w.speed]
     if seen:
-        start, stop = _slow_edges(w, b, c, end, empty)
+        start, stop = _slow_edges(w, b, c, end, readings == 0)
         if start == start:
             row[w.speed] = (start + stop) / 2.0
             if not measured:
                 row[w.acceleration] = (stop - start) / 3.6 / w.width
         else:
             start, stop = _edges(w, b, c, end)
+            if w.lag > 0.0 and readings == 1:
+                row[w.speed] = _mean_speed(start, stop, w.lag)
         row[channels], row[channels + 1] = start, stop
         if row[w.acceleration] != row[w.acceleration]:
             row[w.acceleration] = (b_speed - b.mark[c, 1]) / 3.6 / w.width
@@ -119,12 +124,12 @@ def _close_until(w: Layout, b: Bins, c: int, number: int, out: Rows, count: int)
     """Close the bins before `number`; those without a speed are left out, however many."""
     while b.open[c] < number:
         end, first = b.origin[c] + w.width * b.open[c], b.open[c] == 0
-        fresh = b.counts[c, w.speed] > 0
+        fresh, sampled = b.counts[c, w.speed] > 0, b.counts[c, w.power] == 1
         if _close(w, b, c, out.values[count]):
             out.car[count], out.time[count] = c, end
             out.start[count], out.first[count] = b.broken[c], first
             age, step = max(end - b.last_t[c, w.speed], 0.0), b.last_t[c, w.speed] - b.before[c, 0]
-            out.age[count], out.fresh[count], out.sure[count] = age, fresh, 1.0
+            out.age[count], out.fresh[count], out.sampled[count], out.sure[count] = age, fresh, sampled, 1.0
             if not fresh or step > between.SLOW_BINS * w.width:
                 out.sure[count] = _sureness(step if step == step else 0.0, age, w.width)
             b.broken[c] = False
@@ -229,7 +234,10 @@ def _clock(w: Layout, b: Bins, now: Array, out: Rows, at: int) -> tuple[int, int
 
 
 class BinColumns:
-    """Bins of `vehicles` vehicles over `channels` (names of `evband.channels`, speed among them)."""
+    """Bins of `vehicles` vehicles over `channels` (names of `evband.channels`, speed among them).
+
+    The coming and going of any channel, or only of those among `inputs`, begins a segment.
+    """
 
     def __init__(
         self,
@@ -238,15 +246,17 @@ class BinColumns:
         channels: tuple[str, ...],
         max_gap_s: float = MAX_GAP_S,
         bridge_s: float = 0.0,
+        lag: float = 0.0,
+        inputs: Collection[str] | None = None,
     ) -> None:
         self.channels, self.vehicles, self.hz = channels, vehicles, hz
         uncounted = ELECTRICAL | {"speed_kmh", "acceleration_ms2"}
         column = {name: j for j, name in enumerate(channels)}
         self.layout = Layout(
-            1.0 / hz, max(max_gap_s, bridge_s), column["speed_kmh"], column["acceleration_ms2"],
+            1.0 / hz, max(max_gap_s, bridge_s), lag, column["speed_kmh"], column["acceleration_ms2"],
             column["power_kw"], column["battery_current_a"], column["battery_voltage_v"],
             np.array([max(max_gap_s, bridge_s) if name == "speed_kmh" else held_s(name, bridge_s) for name in channels]),
-            np.array([name not in uncounted for name in channels]),
+            np.array([name not in uncounted and (inputs is None or name in inputs) for name in channels]),
         )  # fmt: skip
         shape = vehicles, len(channels)
         self.bins = Bins(
@@ -284,8 +294,8 @@ class BinColumns:
     def _room(self, rows: int) -> Rows:
         size = min(2 * rows, 65536) + int(self.layout.max_age[self.layout.speed] * self.hz) + 64
         empty = np.empty(size, np.int64), np.empty(size), np.empty((size, len(self.channels) + 2))
-        start, first, fresh = (np.empty(size, bool) for _ in range(3))
-        return Rows(*empty, start, first, np.empty(size), np.empty(size), fresh)
+        start, first, fresh, sampled = (np.empty(size, bool) for _ in range(4))
+        return Rows(*empty, start, first, np.empty(size), np.empty(size), fresh, sampled)
 
     def forget(self, car: int) -> None:
         """As if nothing of this vehicle had ever been read."""

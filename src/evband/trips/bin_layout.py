@@ -15,6 +15,7 @@ class Layout(NamedTuple):
 
     width: float
     max_gap_s: float
+    lag: float  # see `evband.trips.between.mean_speed`
     speed: int
     acceleration: int
     power: int
@@ -53,3 +54,4 @@ class Rows(NamedTuple):
     age: Array  # s from the last speed reading to the row's end
     sure: Array  # correlation of the acceleration in the row with what its speed readings show: 1 where they are dense
     fresh: NDArray[np.bool_]  # a speed reading fell into the bin
+    sampled: NDArray[np.bool_]  # its power is a single reading, not the mean of several

@@ -28,7 +28,8 @@ class Row:
 class Bins:
     """One row a bin, equal to the rows of the whole log; a bin closes with the first reading at or after its end."""
 
-    def __init__(self, hz: float, max_gap_s: float = MAX_GAP_S, bridge_s: float = 0.0) -> None:
+    def __init__(self, hz: float, max_gap_s: float = MAX_GAP_S, bridge_s: float = 0.0, lag: float = 0.0) -> None:
+        self.lag = lag
         self.width, self.max_gap_s, self.bridge_s = 1.0 / hz, max(max_gap_s, bridge_s), bridge_s
         self.reset()
 
@@ -151,6 +152,8 @@ class Bins:
             values[SPEED], change = (start + stop) / 2, stop - start
             if "acceleration_ms2" not in self.sums:
                 values.pop("acceleration_ms2", None)
+        elif self.lag and self.sums[SPEED][1] == 1:
+            values[SPEED] = between.mean_speed(start, stop, self.lag)
         values.setdefault("acceleration_ms2", change / 3.6 / self.width)
         if self.bridge_s:
             values[AGE] = 0.0 if SPEED in self.sums else end - self.last[SPEED][0]

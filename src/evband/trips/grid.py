@@ -51,9 +51,17 @@ def held_s(name: str, bridge_s: float) -> float:
 
 
 def to_grid(
-    series: Mapping[str, Series], hz: float, max_gap_s: float = MAX_GAP_S, where: str = "trip", bridge_s: float = 0.0
+    series: Mapping[str, Series],
+    hz: float,
+    max_gap_s: float = MAX_GAP_S,
+    where: str = "trip",
+    bridge_s: float = 0.0,
+    lag: float = 0.0,
 ) -> pl.DataFrame:
-    """Readings on the grid of `hz` rows per second: `time_s`, the channels that have readings, and `segment`."""
+    """Readings on the grid of `hz` rows per second: `time_s`, the channels that have readings, and `segment`.
+
+    `lag` is that of a model (`FeatureMap.lag`) whose training had several speed readings in a bin: see `between.mean_speed`.
+    """
     if not (np.isfinite(hz) and 0 < hz <= 1000):
         raise SettingsError(f"The grid rate is {hz} Hz; give one above 0 and at most 1000.")
     series = {name: s for name, s in series.items() if len(s[0])}
@@ -69,6 +77,10 @@ def to_grid(
     derived = derived_acceleration(time, speed, gaps, ends, width)
     columns["acceleration_ms2"] = np.where(np.isnan(measured), derived, measured)
     columns["speed_start_kmh"], columns["speed_end_kmh"] = speed_edges(time, speed, gaps, ends, width)
+    if lag:
+        before, upto = bin_edges(time, ends, width)
+        start, end = columns["speed_start_kmh"], columns["speed_end_kmh"]
+        columns["speed_kmh"] = np.where(upto - before == 1, between.mean_speed(start, end, lag), columns["speed_kmh"])
     slow, *motion = slow_motion(series, gaps, ends, width)
     for name, values in zip(("speed_kmh", "acceleration_ms2", *EDGES), motion, strict=True):
         columns[name][slow] = np.where(np.isnan(columns[name][slow]), np.nan, values)

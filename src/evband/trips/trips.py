@@ -109,12 +109,12 @@ class Trip:
             return ()
         return marks(self.table["speed_kmh"].to_numpy(), self.table["power_kw"].to_numpy())
 
-    def on_grid(self, hz: float, max_gap_s: float = MAX_GAP_S, bridge_s: float = 0.0) -> Trip:
+    def on_grid(self, hz: float, max_gap_s: float = MAX_GAP_S, bridge_s: float = 0.0, lag: float = 0.0) -> Trip:
         """This trip on the grid of `evband.trips.grid`; itself if it is on that grid already."""
         if self.hz is not None and abs(self.hz - hz) < 1e-9 * hz:
             return self
         readings = {name: self.series(name) for name in self.channels}
-        table = to_grid(readings, hz, max_gap_s, f"Trip {self.trip_id}", bridge_s)
+        table = to_grid(readings, hz, max_gap_s, f"Trip {self.trip_id}", bridge_s, lag)
         ends = table["time_s"].to_numpy()
         truth = {
             name: bin_inputs(self.series(name), ends, 1.0 / hz, 0.0) for name in truths(self.table) if self.has(name)
@@ -257,9 +257,9 @@ class Trips(Sequence[Trip]):
                 f"most {SLOWEST_S:g} s; start from a named car or another model and take this log as energy: evband adapt."
             )
 
-    def on_grid(self, hz: float, max_gap_s: float = MAX_GAP_S, bridge_s: float = 0.0) -> Trips:
+    def on_grid(self, hz: float, max_gap_s: float = MAX_GAP_S, bridge_s: float = 0.0, lag: float = 0.0) -> Trips:
         """Every trip on the grid of `hz` rows per second, which bridges silences of up to `bridge_s` where that is set."""
-        return Trips(trip.on_grid(hz, max_gap_s, bridge_s) for trip in self._trips)
+        return Trips(trip.on_grid(hz, max_gap_s, bridge_s, lag) for trip in self._trips)
 
     def split(self, test: float = 0.3, seed: int = 0, gap_s: float = 60.0) -> tuple[Trips, Trips]:
         """(train, test): whole trips drawn with a seed; a single run is cut once in time, `gap_s` apart.
