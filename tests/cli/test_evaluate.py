@@ -17,6 +17,7 @@ class Model:
     """A stand-in that predicts 6 kW everywhere."""
 
     settings_ = SimpleNamespace(hz=1.0, bridge_s=0.0)
+    feature_map_ = SimpleNamespace(lag=0.0)
     fingerprints_: tuple[str, ...] = ()
 
     def predict(self, trips):

@@ -97,7 +97,7 @@ class OnlineCalibration:
         all of a deviation is to be trusted to be the model's, it says little of the offset, and no band narrows."""
         missed = (power_kw < low) | (power_kw > high)
         stretch = self._bounded(learned.log_stretch + self.gamma / self.hz * (missed - (1 - self.level)))
-        stretch = np.where(trust < 1.0, np.maximum(stretch, 0.0), stretch)
+        stretch = np.maximum(stretch, np.where(trust < 1.0, 0.0, -np.inf))
         offset, ticks = learned.offset_kw, learned.ticks + 1
         if self.offset_s is not None:
             gain = np.maximum(1 / (self.offset_s * self.hz), 1 / (ticks + self.start_s * self.hz))

@@ -191,8 +191,9 @@ class Group:
         told = self.bins.bins.last_t[cars, _ACCELERATION] > rows.time - 1.0 / self.hz
         sure = rows.sure * np.where(told, 1.0, self.model.feature_map_.follows)
         hidden = 0.0 if self._trained_slow else self.slow.hidden(cars, speed, sure, rows.age)
-        instant = self.slow.hidden(cars, speed, np.full(len(cars), INSTANT), rows.age)
-        beside = np.hypot(hidden, np.where(rows.sampled, instant, 0.0))
+        instant = rows.sampled & ((rows.sure < 1.0) | (self.model.feature_map_.lag > 0.0))  # where training knew means
+        blur = self.slow.hidden(cars, speed, np.where(instant, INSTANT, 1.0), rows.age)
+        beside = np.hypot(hidden, blur)
         judged = centre - np.hypot(centre - low, beside), centre + np.hypot(high - centre, beside)
         trust = (high - low) ** 2 / ((high - low) ** 2 + 4.0 * beside**2)
         self.online.observe(cars, mean, *judged, power, trust)
