@@ -219,3 +219,15 @@ def test_a_goal_is_met_missed_or_not_measured():
     assert goal(lambda name: rows.with_columns(worst=2.5), "cold_start", by_name)[1] == "yes"
     assert goal(lambda name: rows.drop("worst"), "cold_start", by_name) == ("not measured yet", "-")
     assert goal(lambda name: None, "cold_start", by_name) == ("not measured yet", "-")
+
+
+def test_lines_of_text_are_short():
+    """Under 120 characters, where a line can be broken: not in code, tables, pictures and what is filled in."""
+    long = []
+    for page in (*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), ROOT / "benchmarks" / "README.md"):
+        code = False
+        for number, line in enumerate(page.read_text().splitlines(), 1):
+            code ^= line.lstrip().startswith("```")
+            if len(line) >= 120 and not code and "<!--" not in line and not line.lstrip().startswith(("|", "!", "#")):
+                long.append(f"{page.relative_to(ROOT)}:{number}")
+    assert long == []

@@ -23,11 +23,12 @@ PAGE = Path(__file__).parents[2] / "docs" / "reference" / "scikit-learn.md"
 SMALL: dict[str, Any] = {"members": 2, "epochs": 1, "hidden": 8, "window": 32, "burn_in": 8, "device": "cpu"}
 HEAD = """# With scikit-learn
 
-`PowerModel` keeps scikit-learn's habits: every setting is an argument of the constructor, `fit` returns the model, what is
-learned ends in `_`, `get_params`, `set_params`, `clone`, `score`, `cross_val_score` and `GridSearchCV` work
-([in a notebook](../guides/notebook.md)). It is fitted to trips, not to a matrix `X` and a vector `y`: rows of a drive are not
-exchangeable, and channels are known by their names. So of scikit-learn's own list (`check_estimator`), the checks of settings
-pass, and those that fit a random matrix cannot; where what they ask has a meaning for trips, it is asked of trips instead.
+`PowerModel` keeps scikit-learn's habits: every setting is an argument of the constructor, `fit` returns the model,
+what is learned ends in `_`, `get_params`, `set_params`, `clone`, `score`, `cross_val_score` and `GridSearchCV` work
+([in a notebook](../guides/notebook.md)). It is fitted to trips, not to a matrix `X` and a vector `y`: rows of a drive
+are not exchangeable, and channels are known by their names. So of scikit-learn's own list (`check_estimator`), the
+checks of settings pass, and those that fit a random matrix cannot; where what they ask has a meaning for trips, it is
+asked of trips instead.
 
 Made by `python -m tools.docs.estimator` with scikit-learn {version}: {passed} of {all} checks pass.
 """

@@ -19,7 +19,7 @@ Array = NDArray[np.float64]
 AllSeries = dict[str, Series]
 Stretch = tuple[float, float]  # start_s, end_s
 
-STANDING_KMH = 0.5
+PARKED_KMH = 0.5  # a parked car does not creep, as one in traffic may (`channels.STANDING_KMH`)
 CHARGING_KW = -0.5
 
 
@@ -103,12 +103,12 @@ def _standing(series: AllSeries, options: Cleaning, found: list[Finding]) -> All
     if "power_kw" in series and len(time):
         instants, kw = series["power_kw"]
         at = np.clip(np.searchsorted(time, instants, side="right") - 1, 0, None)
-        charging = (kw < CHARGING_KW) & (np.abs(speed[at]) < STANDING_KMH)
+        charging = (kw < CHARGING_KW) & (np.abs(speed[at]) < PARKED_KMH)
         for start, end in _runs(instants, charging, options.charging_s, options.max_gap_s):
             text = f"the car stands and takes power in from {start:.0f} to {end:.0f} s: it charges"
             found.append(_stretch("charging", None, start, end, options.charging, text))
             cuts += [(start, end)] if options.charging else []
-    for start, end in _runs(time, np.abs(speed) < STANDING_KMH, options.parked_s, options.max_gap_s):
+    for start, end in _runs(time, np.abs(speed) < PARKED_KMH, options.parked_s, options.max_gap_s):
         text = f"the car is parked from {start:.0f} to {end:.0f} s"
         if options.parked:
             text += f"; all but {options.parked_margin_s:g} s at either end is left out"
