@@ -17,6 +17,7 @@ import argparse
 import csv
 import hashlib
 import os
+import resource
 import shutil
 import signal
 import time
@@ -70,6 +71,11 @@ class Watch:
             print(f"{done} of {total} cars, {time.perf_counter() - self.began:.0f} s", flush=True)
 
 
+def cpu_s() -> float:
+    """Of this process and of its workers that have ended: what a busy machine does not stretch."""
+    return sum(sum(resource.getrusage(who)[:2]) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+
+
 def parts_hash(folder: Path) -> str:
     digest = hashlib.sha256()
     for file in sorted((folder / "cars").glob("*.evband"))[:SAME]:
@@ -104,14 +110,15 @@ def predicted(files: list[str], output: Path, given: argparse.Namespace) -> dict
     """`evband fleet predict --every 10` of the same half hour of each car, after the fit."""
     from evband.fleet import run_fleet
 
-    watch = Watch(kill=False)
+    watch, before = Watch(kill=False), cpu_s()
     run_fleet("predict", files, output, every=10, workers=given.workers, ray=given.ray, tell=watch)
     seconds = time.perf_counter() - watch.began
     size = sum(file.stat().st_size for file in (output / "predict").iterdir())
     hours = 0.5 * given.cars
     return {
         "cars": given.cars, "hours": hours, "workers": given.workers, "ray": given.ray, "seconds": round(seconds, 1),
-        "core_seconds_per_hour_driven": round(seconds * given.workers / hours, 4), "kb_per_car": round(size / given.cars / 1e3, 1),
+        "core_seconds_per_hour_driven": round(seconds * given.workers / hours, 4),
+        "cpu_seconds_per_hour_driven": round((cpu_s() - before) / hours, 4) if given.ray == "off" else "", "kb_per_car": round(size / given.cars / 1e3, 1),
         "largest_worker_mb": round(watch.largest / 1e3),
     }  # fmt: skip
 

@@ -43,9 +43,15 @@ def _head(rows: list[dict[str, Any]], good: list[dict[str, Any]]) -> str:
     inside = sum(row["coverage"] for row in scored) / len(scored) if scored else float("nan")
     line = (
         f"{len(good)} of {len(rows)} cars were learned from, {hours:.1f} hours. On the last drive of each car, before it "
-        f"was learned from, 90 % bands held {inside:.0%} of values."
+        f"was learned from, 90\N{NO-BREAK SPACE}% bands held {inside:.0%} of values."
     )
-    return f"<h1>Fleet</h1><p>{text(line)}</p>"
+    sure = sum(row["lower"] > row["expected_kwh_100km"] for row in good)
+    harder, broken = sum(ALARM in row["warning"] for row in good), sum(bool(row["warning"]) for row in rows)
+    links = (
+        f'<a href="#uses">{sure} surely use more than expected</a>, <a href="#drift">{harder} changed against themselves</a>, '
+        f'<a href="#broken">{broken} have a warning</a>.'
+    )
+    return f"<h1>Fleet</h1><p>{text(line)} Of {len(rows)} cars {links}</p>"
 
 
 def _consumers(rows: list[dict[str, Any]]) -> str:
@@ -89,8 +95,8 @@ def _drifting(rows: list[dict[str, Any]]) -> str:
     """Cars with an alarm, then those whose readings rise most."""
     known = [row for row in rows if row.get("drift") is not None]
     lead = (
-        "Rolling resistance of late against the car's own earlier trips. Alarm: a change that is there by chance once in ten "
-        "car-years of 1,000 trips each."
+        "Rolling resistance of late against the car's own earlier trips. Alarm: a rise that is there by chance about once in "
+        "ten car-years of 500 ways there and back each."
     )
     if not known:
         return section("Cars against themselves", "Nothing can be told before ten trips or so.", "", "drift")
