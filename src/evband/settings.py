@@ -94,8 +94,9 @@ class Settings:
                            unit="s", within="[0, 120]")  # fmt: skip
     thinning: float = _set(0.1, "share of training windows from copies read every 2 to 15 s; takes bridge_s",
                            "0 where feeds are as dense as the training log, silences apart", within="[0, 1)")  # fmt: skip
-    from_base: bool = _set(False, "members start from the base that ships with evband where inputs, network and head allow; then "
-                           "17 epochs are the default", "True for a fit in a third of the time")  # fmt: skip
+    from_base: bool = _set(True, "members start from the base that ships with evband where inputs, network and head allow; then "
+                           "17 epochs are the default", "False to train from random weights, as earlier "
+                           "versions did", paper=False)  # fmt: skip
     epochs: int = _set(60, "maximum passes over the training rows", "more where the held-out score still improves",
                        within="[1, inf)", paper=300)  # fmt: skip
     layers: int = _set(1, "LSTM layers", "to repeat the paper", within="[1, 8]", paper=4)

@@ -35,12 +35,10 @@ def fit(
     seed: Annotated[int | None, setting("seed")] = None,
     tune: Annotated[bool, setting("tune", "--tune")] = False,
     prior: Annotated[Path | None, typer.Option(help="A model of another car to start from, car0.evband.")] = None,
-    from_base: Annotated[
-        bool | None,
-        typer.Option(
-            "--from-base/--from-scratch", help="Start from the base that ships with evband, or from random weights."
-        ),
-    ] = None,
+    from_scratch: Annotated[
+        bool,
+        typer.Option("--from-scratch", help="Start from random weights, not from the base that ships with evband."),
+    ] = False,
     no_calibrate: Annotated[bool, typer.Option("--no-calibrate", help="Leave the bands as trained.")] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with an interrupted run of this output.")] = False,
     device: Annotated[str | None, setting("device")] = None,
@@ -58,7 +56,7 @@ def fit(
     given = {
         "preset": preset, "method": method, "features": features, "vehicle": vehicle, "members": members, "epochs": epochs, "hz": hz,
         "seed": seed, "tune": tune or None, "prior": prior and str(prior), "calibrate": False if no_calibrate else None,
-        "from_base": from_base, "device": device,
+        "from_base": False if from_scratch else None, "device": device,
     }  # fmt: skip
     settings = _configured(config) | {k: v for k, v in given.items() if v is not None}
     if str(settings.get("prior", "")).endswith(".evband"):
