@@ -15,6 +15,13 @@ from collections import Counter
 from pathlib import Path
 
 HERE = Path(__file__).parents[1]
+NEW = {
+    "adaptation",
+    "fleet",
+    "live",
+    "terrain",
+    "vehicles",
+}  # concepts that release 0.1 had not, as loose modules neither
 SILENT = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER)
 
 
@@ -44,9 +51,11 @@ def rooms(tree: Path) -> Counter[str]:
 def main() -> None:
     trees = [*map(Path, sys.argv[1:2]), HERE]
     counts = [rooms(tree) for tree in trees]
-    for room in sorted(set().union(*counts)):
+    rooms_now = sorted(set().union(*counts))
+    for room in rooms_now:
         print(f"{room:16}", *(f"{count[room]:7}" for count in counts))
-    print(f"{'all':16}", *(f"{sum(count.values()):7}" for count in counts))
+    for name, of in (("rooms of 0.1", set(rooms_now) - NEW), ("new rooms", NEW), ("all", set(rooms_now))):
+        print(f"{name:16}", *(f"{sum(count[room] for room in of):7}" for count in counts))
 
 
 if __name__ == "__main__":
