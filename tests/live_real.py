@@ -95,12 +95,14 @@ class Served:
         self._options = options
         self.start()
 
+    def command(self) -> list[str]:
+        return [sys.executable, "-m", "evband", "serve", "evband.toml", "--port", str(self.port), *self._options]
+
     def start(self, wait: bool = True) -> None:
-        command = [sys.executable, "-m", "evband", "serve", "evband.toml", "--port", str(self.port), *self._options]
         with (self.folder / "serve.log").open("ab") as log:
-            self.process = subprocess.Popen(command, cwd=self.folder, stdout=log, stderr=log)
+            self.process = subprocess.Popen(self.command(), cwd=self.folder, stdout=log, stderr=log)
         if wait:
-            wait_for(lambda: self.get("/healthz")["status"], 90)
+            wait_for(lambda: self.get("/healthz")["status"], 240)
 
     def get(self, path: str):
         with urllib.request.urlopen(self.url + path, timeout=10) as answer:

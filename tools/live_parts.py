@@ -1,4 +1,4 @@
-"""What the live tests need beside Python packages: mosquitto and Chromium from Debian, axe-core from npm, an emulated dongle in an
+"""What the live tests need beside Python packages: mosquitto, Chromium and bubblewrap from Debian, axe-core from npm, an emulated dongle in an
 environment of its own (`python -m tools.live_parts`).
 
 ELM327-emulator (CC-BY-NC-SA) and python-OBD (GPL-2.0) are for tests only: they are installed into `.venv-parts`, apart from the project.
@@ -19,7 +19,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 PARTS = ROOT / ".venv-parts"
 PACKAGES = ("ELM327-emulator==4.0.0", "obd==0.7.3", "schemathesis==4.32.5", "setuptools<81")
-PROGRAMS = {"mosquitto": "mosquitto", "chromium": "chromium"}  # program -> Debian's package
+PROGRAMS = {"mosquitto": "mosquitto", "chromium": "chromium", "bwrap": "bubblewrap"}  # program -> Debian's package
 AXE = "axe-core@4.14.0"
 AXE_SHA512 = (
     "9WTZxEjsZ7b13TH8JPmbV2z8CHbl80/2hm3XPEG4JgNdQLK81IBRXmSxHfMAOkSqQeRxT/0dwNDz2GOm3zzpcQ=="  # as the registry has it

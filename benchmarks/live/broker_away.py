@@ -17,7 +17,7 @@ from typing import Any
 
 from benchmarks.common.results_file import RESULTS, show, write
 from benchmarks.live.kills import Server
-from benchmarks.live.load import _free
+from benchmarks.live.load import free_port
 from evband.live.config import Mqtt
 from evband.live.mqtt import Client
 from evband.live.run import DEMO
@@ -48,7 +48,7 @@ def run(away_s: float) -> dict[str, Any]:
     assert broker, "mosquitto is missing; python -m tools.live_parts installs it"
     heard: list[float] = []
     with tempfile.TemporaryDirectory() as name:
-        folder, port = Path(name), _free()
+        folder, port = Path(name), free_port()
         (folder / "m.conf").write_text(f"listener {port} 127.0.0.1\nallow_anonymous true\n")
         command = [broker, "-c", str(folder / "m.conf")]
         mosquitto = subprocess.Popen(command, stderr=subprocess.DEVNULL)

@@ -1,21 +1,21 @@
 """kill -9 again and again in the middle of a drive: what is lost, whether the database is whole, how bands compare (`python -m benchmarks.live.kills`).
 
-Two services get the same messages; one is never killed. Messages go out with QoS 0 (what comes while it is dead is lost, but for
-two seconds nothing else may be) and with QoS 1 (they wait at the broker). The service runs in a folder of its own.
+Two services get the same messages; one is never killed. Messages go out with QoS 1 (they wait at the broker), with QoS 0 (what comes
+while it is dead is lost, but for two seconds nothing else may be), and with QoS 0 through a broker that keeps also those
+(mosquitto's `queue_qos0_messages`). Each service runs in a folder of its own.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import shutil
 import sqlite3
 import subprocess
 import sys
 import tempfile
 import time
-import urllib.request
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ import numpy as np
 import polars as pl
 
 from benchmarks.common.results_file import RESULTS, show, write
-from benchmarks.live.load import _free
+from benchmarks.live.load import broker_on, free_port, is_ready
 from evband.live.config import Mqtt
 from evband.live.mqtt import Client
 from evband.live.run import DEMO
@@ -34,7 +34,7 @@ class Server:
 
     def __init__(self, folder: Path, car: str, port: int) -> None:
         folder.mkdir()
-        self.folder, self.car, self.http = folder, car, _free()
+        self.folder, self.car, self.http = folder, car, free_port()
         (folder / "c.toml").write_text(self.configuration(port))
         self.start()
 
@@ -47,11 +47,7 @@ class Server:
         self.process = subprocess.Popen(command, cwd=self.folder, stderr=subprocess.DEVNULL)
 
     def ready(self) -> bool:
-        try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.http}/healthz", timeout=2) as answer:
-                return bool(json.loads(answer.read())["status"] == "ok")
-        except OSError:
-            return False
+        return is_ready(self.http)
 
 
 def play(
@@ -86,9 +82,7 @@ def play(
     return start, second, dead
 
 
-def run(kills: int, qos: int) -> dict[str, Any]:
-    broker = shutil.which("mosquitto", path="/usr/sbin:/usr/bin")
-    assert broker, "mosquitto is missing; python -m tools.live_parts installs it"
+def run(kills: int, qos: int, queued: bool) -> dict[str, Any]:
     drive = pl.read_csv(DEMO / "drive.csv").slice(200).to_dicts()
     states: dict[str, dict[float, dict[str, Any]]] = {"whole": {}, "killed": {}}
 
@@ -97,12 +91,9 @@ def run(kills: int, qos: int) -> dict[str, Any]:
         if state["at"] is not None and state["mean_kw"] is not None:
             states[state["id"]][state["at"]] = state
 
-    with tempfile.TemporaryDirectory() as name:
-        folder, port = Path(name), _free()
-        (folder / "m.conf").write_text(f"listener {port} 127.0.0.1\nallow_anonymous true\nmax_queued_messages 100000\n")
-        command = [broker, "-c", str(folder / "m.conf")]
-        mosquitto = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        time.sleep(1.0)
+    with tempfile.TemporaryDirectory() as name, ExitStack() as broker:
+        folder = Path(name)
+        port = broker.enter_context(broker_on(folder, "queue_qos0_messages true\n" if queued else ""))
         client = Client(Mqtt(port=port, client_id="sender"), ["evband/+/state"], heard)
         client.start()
         servers = [Server(folder / car, car, port) for car in states]
@@ -113,8 +104,6 @@ def run(kills: int, qos: int) -> dict[str, Any]:
                 server.process.terminate()
                 server.process.wait(20)
             client.stop()
-            mosquitto.terminate()
-            mosquitto.wait(10)
         base = sqlite3.connect(folder / "killed" / "s.sqlite")
         whole = base.execute("PRAGMA integrity_check").fetchone()[0]
         stored = np.array([t for (t,) in base.execute("SELECT t FROM seconds ORDER BY t")])
@@ -130,7 +119,7 @@ def run(kills: int, qos: int) -> dict[str, Any]:
         for k in ("mean_kw", "lower_kw", "upper_kw")
     )
     return {
-        "kills": len(dead), "qos": qos, "database": whole, "seconds_lost_before_a_kill_max": max(lost), "seconds_lost_while_dead": len(missing) - len(alive),
+        "kills": len(dead), "qos": qos, "broker_keeps_qos0": queued, "database": whole, "seconds_lost_before_a_kill_max": max(lost), "seconds_lost_while_dead": len(missing) - len(alive),
         "down_s_mean": round(float(np.mean([b - a for a, b in dead])), 2), "band_difference_60_s_later_kw": round(worst, 4),
     }  # fmt: skip
 
@@ -139,8 +128,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kills", type=int, default=20)
     options = parser.parse_args()
-    with ThreadPoolExecutor(2) as both:
-        rows = list(both.map(lambda qos: run(options.kills, qos), (1, 0)))
+    with ThreadPoolExecutor(3) as together:
+        rows = list(together.map(lambda how: run(options.kills, *how), ((1, False), (0, False), (0, True))))
     show("kill -9", rows)
     write(RESULTS / "live_kills.csv", rows)
 

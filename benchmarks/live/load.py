@@ -16,6 +16,9 @@ import socket
 import subprocess
 import tempfile
 import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -139,20 +142,12 @@ def peak_mb(pid: int) -> float:
 
 def run(count: int, seconds: int, keep: bool) -> dict[str, object]:
     """One load."""
-    broker = shutil.which("mosquitto", path="/usr/sbin:/usr/bin:/usr/local/sbin")
-    assert broker, "mosquitto is missing; python -m tools.live_parts installs it"
-    with tempfile.TemporaryDirectory() as folder:
-        port, http = _free(), _free()
-        conf = Path(folder) / "m.conf"
-        conf.write_text(
-            f"listener {port} 127.0.0.1\nallow_anonymous true\nmax_queued_messages 0\nset_tcp_nodelay true\n"
-        )
-        mosquitto = subprocess.Popen([broker, "-c", str(conf)], stderr=subprocess.DEVNULL)
-        context = mp.get_context("spawn")
+    with tempfile.TemporaryDirectory() as folder, broker_on(Path(folder)) as port:
+        http, context = free_port(), mp.get_context("spawn")
         service = context.Process(target=serve_cars, args=(count, port, http, folder, keep))
         service.start()
         try:
-            _wait(http)
+            wait_until_ready(http)
             out, ready, start_at = context.Queue(), context.Barrier(3), context.Value("d", 0.0)
             parts = {
                 "listener": context.Process(target=listen, args=(count, port, ready, start_at, seconds, out)),
@@ -164,7 +159,8 @@ def run(count: int, seconds: int, keep: bool) -> dict[str, object]:
                 time.sleep(0.05)
             begin = start_at.value = float(int(time.time()) + 2)
             ready.wait()
-            pids = {"service": service.pid or 0, "mosquitto": mosquitto.pid} | {n: p.pid or 0 for n, p in parts.items()}
+            pids = {"service": service.pid or 0, "mosquitto": int((Path(folder) / "m.pid").read_text())}
+            pids |= {n: p.pid or 0 for n, p in parts.items()}
             time.sleep(max(begin - time.time(), 0.0) + 2.0)
             before = {name: cores(pid) for name, pid in pids.items()}
             time.sleep(max(seconds - 4.0, 1.0))
@@ -176,8 +172,6 @@ def run(count: int, seconds: int, keep: bool) -> dict[str, object]:
         finally:
             service.terminate()
             service.join(10)
-            mosquitto.terminate()
-            mosquitto.wait(10)
     quantiles = np.quantile(waits, [0.5, 0.99, 1.0]) if len(waits) else np.full(3, np.nan)
     return {
         "cars": count, "seconds": seconds, "store": keep, "bands_lost": count * seconds - seen,
@@ -186,21 +180,45 @@ def run(count: int, seconds: int, keep: bool) -> dict[str, object]:
     }  # fmt: skip
 
 
-def _free() -> int:
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
 
 
-def _wait(port: int, seconds: float = 180.0) -> None:
+@contextmanager
+def broker_on(folder: Path, more: str = "") -> Iterator[int]:
+    """A mosquitto of our own; its port."""
+    broker = shutil.which("mosquitto", path="/usr/sbin:/usr/bin:/usr/local/sbin")
+    assert broker, "mosquitto is missing; python -m tools.live_parts installs it"
+    port, conf = free_port(), folder / "m.conf"
+    own = f"listener {port} 127.0.0.1\nallow_anonymous true\nmax_queued_messages 0\nset_tcp_nodelay true\n"
+    conf.write_text(own + more)
+    process = subprocess.Popen([broker, "-c", str(conf)], stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    (folder / "m.pid").write_text(str(process.pid))
+    time.sleep(1.0)
+    try:
+        yield port
+    finally:
+        process.terminate()
+        process.wait(10)
+
+
+def is_ready(port: int) -> bool:
+    """Whether the service steps and has its broker: its socket listens long before."""
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz", timeout=2) as answer:
+            return bool(json.loads(answer.read())["status"] == "ok")
+    except OSError:
+        return False
+
+
+def wait_until_ready(port: int, seconds: float = 300.0) -> None:
     end = time.time() + seconds
-    while time.time() < end:
-        try:
-            socket.create_connection(("127.0.0.1", port), 1).close()
-            return
-        except OSError:
-            time.sleep(0.2)
-    raise TimeoutError("the service did not start")
+    while not is_ready(port):
+        if time.time() > end:
+            raise TimeoutError("the service did not start")
+        time.sleep(0.2)
 
 
 def main() -> None:

@@ -24,7 +24,7 @@ import polars as pl
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from benchmarks.common.results_file import RESULTS, show, write
-from benchmarks.live.load import _free
+from benchmarks.live.load import free_port
 from evband.live.run import DEMO
 
 SPEED = 240.0  # of the replay that looks at memory: an hour in 15 s
@@ -38,7 +38,7 @@ def served(car: str) -> Iterator[str]:
     with tempfile.TemporaryDirectory() as folder:
         config = f'[[car]]\nid = "c"\nmodel = "{DEMO / "demo.evband"}"\ncapacity_kwh = 60\nroute = "{DEMO / "route.csv"}"\n{car}'
         (Path(folder) / "c.toml").write_text(config)
-        port = _free()
+        port = free_port()
         command = [sys.executable, "-m", "evband", "serve", "c.toml", "--port", str(port)]
         process = subprocess.Popen(command, cwd=folder, stderr=subprocess.DEVNULL)
         url = f"http://127.0.0.1:{port}"
