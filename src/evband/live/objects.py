@@ -46,7 +46,7 @@ def objects(
     columns = zip(
         cars.tolist(), known.tolist(), _list(group.at[cars], 3), state[cars].tolist(), band, kwh, _list(per_100, 2),
         _lists(ranges.km[cars], 2), _list(ranges.arrival[cars], 4), _list(ranges.arrival_empty[cars], 4),
-        group.outside[cars].tolist(), (group.since[cars] <= group._warmup_rows).tolist(), _list(np.where(shown, group.speed[cars], np.nan), 2),
+        (group.outside[cars] & shown).tolist(), (group.since[cars] <= group._warmup_rows).tolist(), _list(np.where(shown, group.speed[cars], np.nan), 2),
         _list(ranges.soc(cars), 2), _list(np.where(began, km, np.nan), 3),
         _list(np.where(shown, group.power[cars], np.nan), 3), degraded(group, ranges, assembler, check, cars, state, clock),
         strict=True,
