@@ -260,7 +260,8 @@ class Api:
         client, store, feeds = self.extras.get("mqtt"), self.service.store, self.extras.get("feeds")
         found = [f"A step of the engine failed: {self.service.problem}."] if self.service.problem else []
         if client is not None and client.problem:
-            found.append(f"The broker is not there: {client.problem}.")
+            where = f"{client.settings.host}:{client.settings.port}"
+            found.append(f"The broker is not there ({where}: {client.problem}); what comes over MQTT stands still.")
         if store is not None and store.problem:
             found.append(f"Nothing is kept at the moment: {store.problem}.")
         return found + ([] if feeds is None else feeds.problems())

@@ -217,7 +217,7 @@ class Client:
                 attempt = 0
                 self._read(connection)
             except (OSError, ssl.SSLError, SettingsError) as problem:
-                self.problem = str(problem) or type(problem).__name__
+                self.problem = getattr(problem, "strerror", None) or str(problem) or type(problem).__name__
             finally:
                 self._lost()
             self._stop.wait(BACKOFF_S[min(attempt, len(BACKOFF_S) - 1)])
