@@ -29,6 +29,7 @@ MOST_POINTS = 200_000
 LONGEST_S = 14 * 86_400.0  # driving and halts together
 LONGEST_KM = 20_000.0
 SHORTEST = {"distance_km": 0.1, "time_s": 1.0}
+CLOSEST = 1e-9  # between two points, in either: a step of 1e-310 s would be an endless acceleration
 MOST_ROWS = 20_000_000  # on a grid
 
 
@@ -179,8 +180,8 @@ def from_profile(table: pl.DataFrame, where: str, start_kmh: float = 0.0) -> Rou
         raise LogError(f"{where}: speed_kmh is {speed[row]:g} in row {row + 1}; a route's speeds are 0 to 350 km/h.")
     by = "time_s" if "time_s" in table.columns else "distance_km"
     axis = _numbers(table, by, where)
-    if (np.diff(axis) <= 0).any():
-        row = int(np.argmax(np.diff(axis) <= 0)) + 1
+    if (np.diff(axis) < CLOSEST).any():
+        row = int(np.argmax(np.diff(axis) < CLOSEST)) + 1
         raise LogError(
             f"{where}: {by} goes from {axis[row - 1]:g} to {axis[row]:g} in row {row + 1}; it must increase."
         )
