@@ -95,6 +95,11 @@ EXTRAS = {  # package -> the extra that installs it
     "onnx": "onnx",
     "ray": "fleet",
     "fsspec": "fleet",
+    "asammdf": "mdf",
+    "openpyxl": "excel",
+    "tifffile": "dem",
+    "fastsim": "sim",
+    **dict.fromkeys(("ngboost", "catboost"), "rivals"),
     **dict.fromkeys(("starlette", "uvicorn", "websockets", "orjson", "serial"), "live"),
 }
 
@@ -115,7 +120,10 @@ def require(package: str, task: str) -> None:
 
 
 def missing(package: str, task: str) -> MissingPackageError:
-    """What to tell where `package` is not installed."""
-    return MissingPackageError(
-        f'{task} needs {package}, which is not installed; install it with: pip install "evband[{EXTRAS[package]}]"'
-    )
+    """What to raise where `package` is not installed."""
+    return MissingPackageError(needs(package, task))
+
+
+def needs(package: str, task: str) -> str:
+    """What to say there."""
+    return f'{task} needs {package}, which is not installed; install it with: pip install "evband[{EXTRAS[package]}]".'

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import polars as pl
 import pytest
@@ -199,5 +201,6 @@ def test_bad_input_is_said_plainly(train: Trips, monkeypatch: pytest.MonkeyPatch
         LeastSquares().predict(train)
     with pytest.raises(ChannelError, match="power_kw"):
         LeastSquares(features="speed_kmh,power_kw").fit(train)
+    monkeypatch.setitem(sys.modules, "ngboost", None)
     with pytest.raises(SettingsError, match=r"evband\[rivals\]"):
-        rival_base.import_extra("no_such_package", "NGBoost", "rivals")
+        rival_base.import_extra("ngboost", "NGBoost")

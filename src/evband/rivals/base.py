@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 
 from evband.bands import Bands
 from evband.bands.mixtures import Mixture
-from evband.errors import SettingsError, TripsError
+from evband.errors import SettingsError, TripsError, needs
 from evband.features import FeatureMap
 from evband.features import Rows as TripRows
 from evband.rivals.rows import Rows
@@ -82,11 +82,9 @@ def _column(trips: Trips, channel: str) -> Any:
     return trips.column(channel)
 
 
-def import_extra(package: str, rival: str, extra: str) -> Any:
+def import_extra(package: str, rival: str) -> Any:
     """An optional package, or an error that says how to get it."""
     try:
         return import_module(package)
     except ImportError as error:
-        raise SettingsError(
-            f"{rival} needs {package}, which is not installed: run pip install 'evband[{extra}]'."
-        ) from error
+        raise SettingsError(needs(package, rival)) from error

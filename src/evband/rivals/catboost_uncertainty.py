@@ -36,7 +36,7 @@ class CatBoost(Rival):
         return self
 
     def _model(self, depth: int, trees: int) -> Any:
-        catboost = import_extra("catboost", "CatBoost", "rivals")
+        catboost = import_extra("catboost", "CatBoost")
         return catboost.CatBoostRegressor(
             loss_function="RMSEWithUncertainty",
             posterior_sampling=True,

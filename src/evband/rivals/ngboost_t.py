@@ -45,7 +45,7 @@ class NGBoost(Rival):
         return self
 
     def _model(self, depth: int, trees: int, rows: int) -> Any:
-        ngboost = import_extra("ngboost", "NGBoost", "rivals")
+        ngboost = import_extra("ngboost", "NGBoost")
         return ngboost.NGBRegressor(
             Dist=_student(),
             Base=DecisionTreeRegressor(max_depth=depth, min_samples_leaf=20, splitter="best"),

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evband.errors import SettingsError
+from evband.errors import SettingsError, needs
 
 AIR_DENSITY = (
     1.17285  # kg/m3: both constants as FASTSim computes with them, so that force times speed is its wheel power
@@ -88,7 +88,7 @@ def import_fastsim() -> Any:
     try:
         import fastsim
     except ImportError as error:
-        raise SettingsError("simulate needs FASTSim, which is not installed: run pip install 'evband[sim]'.") from error
+        raise SettingsError(needs("fastsim", "simulate")) from error
     return fastsim
 
 

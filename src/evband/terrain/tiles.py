@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evband.errors import LogError, SettingsError
+from evband.errors import LogError, SettingsError, needs
 
 Array = NDArray[np.float64]
 
@@ -131,9 +131,7 @@ def _tifffile() -> Any:
     try:
         import tifffile
     except ImportError as error:
-        raise SettingsError(
-            "GeoTIFF tiles need tifffile, which is not installed: run pip install 'evband[dem]'."
-        ) from error
+        raise SettingsError(needs("tifffile", "reading GeoTIFF tiles")) from error
     return tifffile
 
 

@@ -10,7 +10,7 @@ import zlib
 from pathlib import Path
 from typing import Any
 
-from evband.errors import LogError
+from evband.errors import LogError, needs
 from evband.files import size
 from evband.logs import border
 
@@ -27,9 +27,7 @@ def to_csv(path: Path, data: bytes) -> bytes:
     try:
         from openpyxl import load_workbook
     except ImportError:
-        raise LogError(
-            f"{path}: reading Excel needs openpyxl; pip install 'evband[excel]', or save it as CSV."
-        ) from None
+        raise LogError(f"{path}: {needs('openpyxl', 'reading Excel')} Or save it as CSV.") from None
     with border.parsing(path, "Excel workbook"):
         try:
             unpacked = sum(item.file_size for item in zipfile.ZipFile(io.BytesIO(data)).infolist())

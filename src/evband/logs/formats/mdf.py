@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from evband.channels import CHANNELS
-from evband.errors import EvbandError, LogError
+from evband.errors import EvbandError, LogError, needs
 from evband.files import size
 from evband.logs import border
 from evband.logs.formats import aliases as alias_table
@@ -67,7 +67,7 @@ def _open(path: Path, data: bytes, options: ReadOptions) -> Any:
     try:
         from asammdf import MDF
     except ImportError:
-        raise LogError(f"{path}: reading MF4 needs asammdf; install it with pip install 'evband[mdf]'.") from None
+        raise LogError(f"{path}: {needs('asammdf', 'reading MF4')}") from None
     if options.dbc is not None and not options.dbc.is_file():
         raise LogError(f"{options.dbc}: there is no such DBC file; check the path.")
     if options.dbc is not None and options.dbc.stat().st_size > MOST_DBC:
