@@ -8,7 +8,9 @@ trained on the whole log and not for slow feeds, `start` one that knows the car'
 from __future__ import annotations
 
 import argparse
+import csv
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -118,8 +120,21 @@ def main() -> None:
                     row = {"log": log, "model": kind, "every_s": every, "power": power}
                     rows.append(row | scored(model, test, every, power))
                     print(rows[-1], flush=True)
-            write(RESULTS / "live_slow_feeds.csv", rows)
+            write(
+                RESULTS / "live_slow_feeds.csv",
+                _earlier(rows) + rows,
+                "pairs of log and model may be of runs one after the other",
+            )
     show("Slow feeds", rows)
+
+
+def _earlier(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rows of the result file for other logs and models."""
+    if not (path := RESULTS / "live_slow_feeds.csv").exists():
+        return []
+    done = {(row["log"], row["model"]) for row in rows}
+    lines = [line for line in path.read_text().splitlines() if not line.startswith("#")]
+    return [row for row in csv.DictReader(lines) if (row["log"], row["model"]) not in done]
 
 
 def _folds(path: Path, log: str) -> dict[str, int]:

@@ -241,7 +241,7 @@ def run(out: Path, logs: list[str], models: list[str], seed: int, members: int, 
     with multiprocessing.get_context("spawn").Pool(processes) as pool:
         for found in pool.imap_unordered(work, items):
             rows += found
-            (out / f"gaps_{'_'.join(logs)}_{len(models)}.json").write_text(json.dumps(rows))
+            (out / f"gaps_{'_'.join(logs)}_{models[0].replace(' ', '_')}.json").write_text(json.dumps(rows))
 
 
 # Tables ---------------------------------------------------------------------------------------------------------------

@@ -80,7 +80,7 @@ class PowerModel(Estimator):
         """Train on trips (Trips, or a pandas, polars or pyarrow frame in evband's channels), then calibrate."""
         require("torch", "fitting")
         from evband.adaptation.transfer import from_base
-        from evband.preparing import prepare, prior_features
+        from evband.preparing import on_grid, prepare, prior_features
         from evband.training import plan as jobs
         from evband.trips import Trips
 
@@ -88,8 +88,9 @@ class PowerModel(Estimator):
         device = jobs.resolve_device(self.device)
         if isinstance(trips, Trips) and not isinstance(self.prior, PowerModel):
             trips.check_fine_enough()
-        trips = Trips.of(trips).on_grid(settings.hz, bridge_s=settings.bridge_s)
         prior = self.prior if isinstance(self.prior, PowerModel) else None
+        given = [name for name, value in self.get_params(deep=False).items() if value is not None]
+        trips, settings = on_grid(Trips.of(trips), settings, prior is None and "bridge_s" not in given)
         features = prior_features(trips, settings, prior, self.features is not None)
         if self.tune and features is not None:
             raise SettingsError(
@@ -103,7 +104,6 @@ class PowerModel(Estimator):
             choice = tune(prepared.job, settings, device, say, progress)
             settings, tuning = choice.settings, choice.tried
         mean = None if prior is None else prior._weights(np.arange(len(prior.theta_)))
-        given = [name for name, value in self.get_params(deep=False).items() if value is not None]
         settings, start = from_base(prepared, replace(settings, from_base=settings.from_base and prior is None), given)
         theta, summary = jobs.train(prepared.job, settings, device, mean, progress, checkpoint, start)
         return self.finish(prepared, settings, theta.cpu().numpy(), summary | {"tuning": tuning})

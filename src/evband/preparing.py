@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from evband.errors import SettingsError, TripsError
-from evband.features import FeatureMap, Rows
+from evband.features import WARMUP_S, FeatureMap, Rows
 from evband.features.checking import NO_POWER
 from evband.features.names import AUTO
 from evband.features.physics import limits_of
+from evband.trips.silences import bridge_of
 from evband.trips.thinning import thinned
 
 if TYPE_CHECKING:
@@ -45,6 +46,13 @@ class Prepared:
             "simulated": sum(trip.trip_id.startswith("sim_") for trip in trips),
             "unused": [*partly, *flat],
         }
+
+
+def on_grid(trips: Trips, settings: Settings, left_open: bool) -> tuple[Trips, Settings]:
+    """Trips on the grid of a fit, which bridges silences where that is `left_open` and they are many; and its settings."""
+    if left_open and settings.road_load:  # not to repeat the paper
+        settings = replace(settings, bridge_s=bridge_of(trips, settings.hz, WARMUP_S))
+    return trips.on_grid(settings.hz, bridge_s=settings.bridge_s), settings
 
 
 def prior_features(trips: Trips, settings: Settings, prior: PowerModel | None, chosen: bool) -> FeatureMap | None:

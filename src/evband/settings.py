@@ -88,9 +88,9 @@ class Settings:
                                "road-load path", "where logs are few or messy")  # fmt: skip
     hz: float = _set(1.0, "rows per second of the grid", "the log's own rate, where seconds hide what matters",
                      unit="1/s", within="(0, 100]")  # fmt: skip
-    bridge_s: float = _set(0.0, "silences in speed up to this are bridged: state carried, their age an input; 0 cuts at 10 s",
-                           "30 where the log is full of silences (thinning 0 costs dense rows nothing), or for feeds of 2 to 15 s "
-                           "per reading (thinning 0.1 costs them 1 to 3 %)",
+    bridge_s: float = _set(0.0, "silences in speed up to this are bridged: state carried, their age an input; 0 cuts at 10 s. Not "
+                           "set, it is 30 for a log full of silences: over 5 % of its rows in the half minute after one",
+                           "30 for feeds of 2 to 15 s per reading (costs rows of dense logs 1 to 2 %)",
                            unit="s", within="[0, 120]")  # fmt: skip
     thinning: float = _set(0.1, "share of training windows from copies read every 2 to 15 s; takes bridge_s",
                            "0 where feeds are as dense as the training log, silences apart", within="[0, 1)")  # fmt: skip
