@@ -198,8 +198,8 @@ def started(arrays: Arrays, car: str, seed: int, base: str | None) -> Iterator[d
 
     _, mass, cda, crr = CARS[car]
     others = [level for make, level in LEVELS.items() if make != car.split("_")[0]]
-    noise = {"scale_shift": float(np.mean(others)), "scale_sd": FEW_MAKES * float(np.std(others, ddof=1))}
-    ground = replace(Base.load(None if base is None else Path(base)), **noise)
+    shift, spread = float(np.mean(others)), FEW_MAKES * float(np.std(others, ddof=1))
+    ground = replace(Base.load(None if base is None else Path(base)), scale_shift=shift, scale_sd=spread)
     model = begun(ground, sheet_of(None, mass_kg=mass, cda_m2=cda, crr=crr), seed)
     features, test = model.feature_map_, np.flatnonzero(arrays["test"])
     for minutes in MINUTES:
