@@ -143,7 +143,7 @@ def test_a_service_that_is_ended_keeps_its_drives_and_goes_on(folder, tmp_path, 
 
 
 def test_a_service_on_a_full_disk_goes_on_answering(folder, tmp_path):
-    server = Server(folder, tmp_path, preexec_fn=room(60_000))
+    server = Server(folder, tmp_path, preexec_fn=room(100_000))
     for part in range(3):
         server.drive(60 * part, 60)
     server.end(signal.SIGTERM)

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.ndimage import uniform_filter1d
-from scipy.special import ndtri
 
 from evband.channels import EDGES
 from evband.features.rows import power_of
@@ -55,6 +53,9 @@ def hidden_of(trips: Sequence[Trip]) -> float:
     Mass times acceleration times speed would grow with speed itself, but the faster a car, the more steadily it is driven: of
     a BMW i3, a Tesla and two Leafs the deviation grows with about the root.
     """
+    from scipy.ndimage import uniform_filter1d  # only fits need them: loading a model is quick
+    from scipy.special import ndtri
+
     found = []
     for trip in trips:
         power, speed = power_of(trip), trip.table["speed_kmh"].to_numpy() / 3.6
