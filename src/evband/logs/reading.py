@@ -216,7 +216,10 @@ def read_file(path: Path, options: ReadOptions) -> list[Readings]:
         data = excel.to_csv(path, data)
     head = data[: border.HEAD]
     for module in formats(options):
-        with border.foreseen(path, module.NAME):
+        with (
+            border.foreseen(path, module.NAME),
+            np.errstate(over="ignore"),
+        ):  # 1e308 in another unit: dropped as infinite
             if module.detect(head):
                 readings: list[Readings] = module.read(path, data, options)
                 return readings
