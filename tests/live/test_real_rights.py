@@ -3,6 +3,7 @@
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +13,7 @@ from live_real import Served, wait_for
 pytestmark = pytest.mark.live
 
 BWRAP = shutil.which("bwrap")
+ROOT = str(Path(__file__).parents[2])  # to be seen in the jail even where it lies under /tmp
 SMALL = 1_500_000  # bytes of the disk that fills up
 
 
@@ -31,7 +33,8 @@ def jailed(folder):
         str(folder / "small"),
     ]
     return [
-        BWRAP, "--ro-bind", "/", "/", "--tmpfs", "/tmp", "--ro-bind", str(folder), str(folder), *own, "--dev", "/dev", "--proc", "/proc",
+        BWRAP, "--ro-bind", "/", "/", "--tmpfs", "/tmp", "--ro-bind", ROOT, ROOT, "--ro-bind", sys.prefix, sys.prefix,
+        "--ro-bind", str(folder), str(folder), *own, "--dev", "/dev", "--proc", "/proc",
         "--unshare-user", "--uid", "65534", "--gid", "65534", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--cap-drop", "ALL",
         "--new-session", "--die-with-parent", "--setenv", "NUMBA_CACHE_DIR", cache, "--chdir", str(folder),
     ]  # fmt: skip
