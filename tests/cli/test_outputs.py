@@ -42,7 +42,7 @@ def test_another_output_may_be_written_again(log):
     [
         (["convert", "drive.csv", "-o", "x.csv", "--hz", "fast"], "--hz"),
         (["range"], "evband range --help"),
-        (["rnage"], "evband --help"),
+        (["ranges"], "evband --help"),
         (["fleet", "fit", "x", "-o", "y", "--workers", "0"], "--workers"),
         (["convert", "drive.csv", "--nothing" * 200], "--help"),
     ],
