@@ -34,13 +34,18 @@ FIELDS = ("date", "version", "kind", "inputs", "taken", "faults", "seconds", "sl
 HEAD = "# python -m benchmarks.checks.fuzz --minutes N; every run adds its lines; seconds of processor time (of the clock before 0.2.0)\n"
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def parser_of(doc: str | None) -> argparse.ArgumentParser:
+    """The options of both engines."""
+    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=5.0)
     parser.add_argument("--seed", type=int, default=None)
     parser.add_argument("--kind", action="append")
     parser.add_argument("--out", type=Path, default=RESULTS, help="where the counts are added")
-    options = parser.parse_args()
+    return parser
+
+
+def main() -> None:
+    options = parser_of(__doc__).parse_args()
     sys.path.insert(0, str(ROOT / "tests"))
     warnings.simplefilter("error", RuntimeWarning)  # arithmetic that goes wrong in silence
     resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))

@@ -9,7 +9,6 @@ runs have `atheris` before their seed. Compiled code (Numba's) and libraries are
 
 from __future__ import annotations
 
-import argparse
 import os
 import random
 import subprocess
@@ -19,7 +18,7 @@ import time
 import warnings
 from pathlib import Path
 
-from benchmarks.checks.fuzz import RESULTS, ROOT, attacked, nothing_yet, seed_model, write
+from benchmarks.checks.fuzz import ROOT, attacked, nothing_yet, parser_of, seed_model, write
 
 LOOKED_INTO = ("evband.logs", "evband.routes", "evband.vehicles", "evband.artifact", "evband.settings", "evband.streaming.lines", "evband.streaming.saved",
                "evband.live.config", "evband.live.mqtt", "evband.live.reading", "evband.live.http", "evband.live.sources", "evband.adaptation.energy_evidence")  # fmt: skip
@@ -28,11 +27,7 @@ WRITE_EVERY_S = 5.0
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--minutes", type=float, default=5.0)
-    parser.add_argument("--seed", type=int, default=None)
-    parser.add_argument("--kind", action="append")
-    parser.add_argument("--out", type=Path, default=RESULTS, help="where the counts are added")
+    parser = parser_of(__doc__)
     parser.add_argument("--here", action="store_true", help="one kind in this process")
     options = parser.parse_args()
     sys.path.insert(0, str(ROOT / "tests"))

@@ -43,7 +43,8 @@ CARS = {  # car -> (logs, mass kg, CdA m2, c_rr)
     "cc_unknown": ("fleet/chargecar_unknown.parquet", 1660, 0.90, 0.0100),
     "cc_belmont": ("fleet/chargecar_belmont.parquet", 1660, 0.90, 0.0100),
 }
-# How noisy logs of each make are: offset of the log scale after an hour of them, mean over cars (`level` in O's rows).
+# How noisy logs of each make are: offset of the log scale after an hour of them, mean over cars, by the base
+# before this one at one seed (`level` in O's rows).
 # Each make is scored with a base whose two constants of that noise come from the other makes.
 LEVELS = {"i3": -0.32, "tesla": -0.12, "e208": 0.73, "ved": 0.66, "cc": 0.61}
 FEW_MAKES = 1.2  # a deviation of four is rather too small
