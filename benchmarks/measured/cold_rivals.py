@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,10 @@ SIGNALS = ("speed_kmh", "acceleration_ms2", "elevation_m", "ambient_temp_c", "ki
 TAILS = 4.0  # degrees of freedom of a Student-t about least squares
 
 
-def fitted(arrays: Arrays, rows: NDArray[np.int64], seed: int) -> dict[str, Any]:
-    """`evband fit` on these rows, calibrated as fit does it."""
+def fitted(arrays: Arrays, rows: NDArray[np.int64], seed: int, from_base: bool) -> dict[str, Any]:
+    """`evband fit` on these rows, calibrated as fit does it; without the base it is `evband fit --from-scratch`."""
+    from evband.adaptation.base import Base
+    from evband.adaptation.transfer import start_weights, suits
     from evband.bands import Bands
     from evband.calibration import calibration_trips, fit_stretches, minimum_trips
     from evband.errors import EvbandError
@@ -22,7 +25,7 @@ def fitted(arrays: Arrays, rows: NDArray[np.int64], seed: int) -> dict[str, Any]
     from evband.features.map import FEW_REACH, REACH
     from evband.features.road_load import FEW_TRIPS
     from evband.model import PowerModel
-    from evband.settings import Settings
+    from evband.settings import FROM_BASE, Settings
     from evband.training.loop import Data
     from evband.training.plan import Job, assign_folds, members_of, repeats, resolve_device, train
 
@@ -44,8 +47,13 @@ def fitted(arrays: Arrays, rows: NDArray[np.int64], seed: int) -> dict[str, Any]
         Data(x, r, z, begin, trip),
         assign_folds(np.bincount(trip), repeats([speed[trip == t] for t in range(len(trips))])),
     )
-    settings = Settings(seed=seed)
-    theta, _ = train(job, settings, resolve_device("auto"))
+    settings, ground, start = Settings(seed=seed, from_base=from_base), Base.load(), None
+    if from_base and suits(features, settings, ground):
+        unknown = np.full(len(arrays["y"]), np.nan)
+        wheel = {name: arrays["signals"].get(name, unknown)[rows] for name in SIGNALS}
+        start = start_weights(ground, features, wheel, job, settings)
+    settings = replace(settings, from_base=start is not None, **({} if start is None else FROM_BASE))
+    theta, _ = train(job, settings, resolve_device("auto"), start=start)
     model = PowerModel.of(settings)
     model.settings_, model.feature_map_, model.theta_ = settings, features, theta.cpu().numpy()
     factors, parts, plan = (1.0, 1.0), [], members_of(job, settings)

@@ -70,8 +70,8 @@ def table(out: Path) -> None:
         "ratio: CRPS over that of evband fit on the first 70 % of the car's own drives, cars weighing alike",
         f"run for this table: {', '.join(sorted({row['method'] for row in rows}))}; the others are kept from an earlier run "
         "on a machine with an NVIDIA H200 and 16 cores",
-        "each make with noise constants of the other makes; own and alone are fits from scratch; linear: 500 steps on the same "
-        "385 simulated vehicles, its energy bands with guessed constants",
+        "each make with noise constants of the other makes; own: evband fit, which starts from the base; alone: from scratch; linear: "
+        "8000 steps on the same 764 simulated vehicles, energy bands learned as the base's",
     )
     for name, rows in (("cold_start_cars", cars), ("cold_start", summary)):
         known = [{k: None if isinstance(v, float) and np.isnan(v) else v for k, v in row.items()} for row in rows]

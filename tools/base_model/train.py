@@ -287,7 +287,7 @@ def between_cars(
     """Mean [members, Q] and covariance [members, Q, Q] over vehicles, by EM, each member from the vehicles it saw; a
     draw of every vehicle's own weights [members, cars, Q], as deviations from the mean in units of the covariance's root;
     and their posterior means. `last` is an earlier mean and covariance to begin with."""
-    a, b = information.double(), gain.double()
+    a, b = (information + information.mT).double() / 2, gain.double()
     members, _, q = b.shape
     wide = 0.01 * torch.eye(q, dtype=torch.double, device=b.device).repeat(members, 1, 1)
     mean, covariance = (b.new_zeros(members, q), wide) if last is None else last
@@ -298,14 +298,16 @@ def between_cars(
     together = (group[:, None] == group).to(b)
     for _ in range(ROUNDS):
         precision = torch.linalg.inv(covariance)
-        posterior = torch.linalg.inv(a + precision[:, None])
+        known = torch.linalg.cholesky(a + precision[:, None])
+        posterior = torch.cholesky_inverse(known)
         found = torch.einsum("mcpq,mcq->mcp", posterior, b + (precision @ mean[..., None]).squeeze(-1)[:, None])
         mean = torch.einsum("mc,mcp->mp", share, found)
         away = found - mean[:, None]
         covariance = torch.einsum("mc,mcp,mcq->mpq", share, away, away) + torch.einsum("mc,mcpq->mpq", share, posterior)
         covariance = 0.98 * covariance + 0.02 * torch.diag_embed(torch.diagonal(covariance, dim1=1, dim2=2))
         covariance = covariance * together
-    drawn = found + torch.einsum("mcpq,mcq->mcp", torch.linalg.cholesky(posterior), torch.randn_like(found))
+    noise = torch.randn_like(found)[..., None]
+    drawn = found + torch.linalg.solve_triangular(known.mT, noise, upper=True)[..., 0]
     root = torch.linalg.cholesky(covariance)
     away = torch.linalg.solve(root[:, None], (drawn - mean[:, None])[..., None]).squeeze(-1)
     return mean, covariance, away, found.float()

@@ -153,13 +153,13 @@ class Members:
             (information + np.swapaxes(information, 1, 2)) / 2, gain, tuple(map(_Trip, covariance, cross, moment))
         )
 
-    def errors(self, normal: Normal, precision: Array) -> Array:
-        """[members, rows] after a step, the trip's own effects apart."""
+    def errors(self, normal: Normal, precision: Array, apart: bool = True) -> Array:
+        """[members, rows] after a step, the trip's own effects apart or as they are."""
         step = normal.step(precision)
         error = np.empty(self.table.shape[:2])
         for rows, (covariance, cross, moment) in zip(self.groups, normal.trips, strict=True):
             effects = _times(covariance, moment - _times(np.swapaxes(cross, 1, 2), step))
-            moved = np.concatenate([-step, -effects, np.ones((len(step), 1))], 1)
+            moved = np.concatenate([-step, -effects * apart, np.ones((len(step), 1))], 1)
             error[:, rows] = _times(self.table[:, rows], moved)
         return error
 

@@ -10,8 +10,9 @@ rows (trip effects integrated out),
     w <- w + (A + P)^-1 (phi' W (y - w . phi) + A^(1/2) xi),   xi ~ N(0, I)
 
 which turns draws from the prior into draws from the posterior (a perturbed, anchored MAP; exact for Gaussian noise).
-The next log goes on from P + A. Then the scale: how noisy the log is, from rows on the move, each trip a draw about
-the car's own level, nearer to it in some cars than in others.
+The next log goes on from P + A. Then the scale: how noisy the log is, from rows on the move and errors with the trips'
+own effects in them (the next trip will have its own, too), each trip a draw about the car's own level, nearer to it in
+some cars than in others.
 """
 
 from __future__ import annotations
@@ -123,7 +124,7 @@ def updated(model: PowerModel, rows: Evidence, trips: int, traces: Sequence[str]
         for _ in range(ROUNDS - 1):
             normal, _ = first.reweighted(error, scale)
             error = first.errors(normal, precision[some])
-        normal, offsets = members.reweighted(members.errors(normal, precision[some]), scale)
+        normal, offsets = members.reweighted(members.errors(normal, precision[some], apart=False), scale)
         weights = members.prior + normal.drawn(precision[some], noise[some])
         views["road_w"][some], views["head_w"][some, 0] = weights[:, : len(ROADS)], weights[:, len(ROADS) :]
         precision[some] += normal.information

@@ -81,7 +81,7 @@ def draw(rng: np.random.Generator) -> Specimen:
     more = 3.0 if heavy else 1.0
     cda = float(np.clip(bulk * 0.62 * (mass / 1700.0) ** 0.6 * _around(rng, 1.0, 0.13), 0.45, 8.0))
     crr = float(rng.uniform(0.0055, 0.0085)) if heavy else _around(rng, 0.0088, 0.12)
-    heat_pump = 0.45 if rng.random() < 0.4 else 1.0
+    heat_pump = 0.5 if rng.random() < 0.4 else 1.0
     return Specimen(
         sheet=(mass, cda, crr),
         mass_kg=mass * (1.0 + MASS_ERROR * rng.standard_normal()),
@@ -99,7 +99,7 @@ def draw(rng: np.random.Generator) -> Specimen:
         spinning=float(rng.uniform(0.0, 0.010)),
         creep_ms=float(rng.uniform(3.0, 14.0)) / 3.6,
         aux_kw=more * _around(rng, 0.4, 0.4),
-        heating_kw_c=more * heat_pump * _around(rng, 0.085, 0.4),
+        heating_kw_c=more * heat_pump * _around(rng, 0.125, 0.4),
         cooling_kw_c=more * _around(rng, 0.07, 0.4),
         cabin_kw=more * float(rng.uniform(3.0, 7.0)),
         warm_up=float(rng.uniform(0.5, 3.0)),
