@@ -18,14 +18,20 @@ import json
 import multiprocessing
 import time
 import traceback
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
 from benchmarks.measured import folds
-from evband.settings import FROM_BASE
+from evband.features import FeatureMap
+from evband.settings import FROM_BASE, Settings
+from evband.training.plan import Job
+
+if TYPE_CHECKING:
+    from evband.adaptation import Base
 
 LOGS = {  # -> (where its arrays are, outer folds)
     "i3_torque": ("trips", 5), "i3_motion": ("trips", 5), "tesla_road": ("trips", 5), "tesla_dyno": ("folds", 5),
@@ -35,17 +41,33 @@ LOGS = {  # -> (where its arrays are, outer folds)
 WAYS: dict[str, dict[str, Any]] = {"scratch": {"from_base": False}, "base": {"from_base": True, **FROM_BASE}}
 
 
-def started(fold: folds.Fold) -> np.ndarray | None:
-    from evband.adaptation import Base
+@cache
+def shipped_base() -> Base:
+    """Read by hand, so that no package is needed for it."""
+    from evband.adaptation.base import KEY, SHIPPED, checked_base
+
+    data = SHIPPED.read_bytes()
+    first = 8 + int.from_bytes(data[:8], "little")
+    header = json.loads(data[8:first])
+    meta = json.loads(header.pop("__metadata__")[KEY])
+    tensors = {}
+    for name, about in header.items():
+        begin, end = (first + offset for offset in about["data_offsets"])
+        tensors[name] = np.frombuffer(data[begin:end], about["dtype"].replace("F16", "f2").replace("F32", "f4"))
+        tensors[name] = tensors[name].reshape(about["shape"])
+    return checked_base(meta, tensors)
+
+
+def started(features: FeatureMap, job: Job, settings: Settings, signals: dict[str, np.ndarray]) -> np.ndarray | None:
+    """Where the members of `evband fit` start, given the signals of the job's rows; None: from random weights."""
     from evband.adaptation.transfer import start_weights, suits
 
-    ground, rows = Base.load(), fold.rows(test=False)
-    if not suits(fold.features, fold.settings, ground):
+    ground, unknown = shipped_base(), np.full(len(signals["speed_kmh"]), np.nan)
+    if not suits(features, settings, ground):
         return None
-    unknown = np.full(int(rows.sum()), np.nan)
     names = ("speed_kmh", "acceleration_ms2", "elevation_m", "ambient_temp_c", "kinetic", "speed_change", "fade")
-    signals = {k: fold.signals[k][rows].astype(float) if k in fold.signals else unknown for k in names}
-    return start_weights(ground, fold.features, signals, fold.job, fold.settings)
+    known = {name: signals[name].astype(float) if name in signals else unknown for name in names}
+    return start_weights(ground, features, known, job, settings)
 
 
 def work(item: tuple[str, int, str, int, float]) -> dict[str, Any] | None:
@@ -58,11 +80,13 @@ def work(item: tuple[str, int, str, int, float]) -> dict[str, Any] | None:
         torch.set_num_threads(1)
         folds.HERE = Path(".bench") / LOGS[name][0]
         fold, began = folds.load_fold(name, number, members=members, **WAYS[way]), time.time()
-        start = started(fold) if fold.settings.from_base else None
+        rows = fold.rows(test=False)
+        own = {name: signal[rows] for name, signal in fold.signals.items()}
+        start = started(fold.features, fold.job, fold.settings, own) if fold.settings.from_base else None
         device = "cuda" if torch.cuda.is_available() else "cpu"
         theta, summary = train(fold.job, fold.settings, device, start=start)
-        rows = folds.score(fold, way, fold.settings, theta)
-        sums = {k: sum(row[k] for row in rows) for k in ("n", "crps", "sse", "covered", "width", "epistemic2")}
+        scored = folds.score(fold, way, fold.settings, theta)
+        sums = {k: sum(row[k] for row in scored) for k in ("n", "crps", "sse", "covered", "width", "epistemic2")}
         about = {"log": name, "fold": number, "way": way, "members": members, "started": start is not None}
         return about | sums | {"held_out": summary["held_out_log_score"], "seconds": time.time() - began}
     except Exception:

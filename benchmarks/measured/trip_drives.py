@@ -17,11 +17,12 @@ import time
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from evband.energy.drives import Drive
+if TYPE_CHECKING:
+    from evband.energy.drives import Drive
 
 HERE = Path(".bench/trips")
 BLOCK_S = 10.0
@@ -120,6 +121,8 @@ def _each(trips: np.ndarray) -> list[tuple[int, slice]]:
 
 
 def _drive(a: Arrays, trip: int, rows: np.ndarray, mean: np.ndarray, deviation: np.ndarray, noise: np.ndarray, outside: np.ndarray, power: np.ndarray, path: np.ndarray) -> Drive:  # fmt: skip
+    from evband.energy.drives import Drive  # its package needs tables, which a GPU machine may not have
+
     speed = np.maximum(np.nan_to_num(a["signal.speed_kmh"][rows].astype(float)), 0.0)
     grade = a.get("signal.elevation_m")
     climb = None if grade is None else np.nan_to_num(grade[rows].astype(float)) * speed / 3.6
@@ -163,7 +166,7 @@ def main() -> None:
     if given.verb == "train":
         train_all(given)
     else:
-        from benchmarks.measured.trip_signals import prepare  # needs tables, which a GPU machine may not have
+        from benchmarks.measured.trip_signals import prepare  # needs tables
 
         prepare(given.data)
 

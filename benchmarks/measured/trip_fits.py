@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import time
 import traceback
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import torch
 
+from benchmarks.measured.from_base import started
 from benchmarks.measured.trip_drives import BLOCK_S, HERE, Arrays, arrays_of, save
 from evband.bands import Bands
 from evband.bands.from_network import distribution
@@ -20,7 +22,7 @@ from evband.features import FeatureMap
 from evband.features.physics import limits_of
 from evband.features.road_load import FEW_TRIPS
 from evband.network.predict import predict
-from evband.settings import Settings
+from evband.settings import FROM_BASE, Settings
 from evband.training.loop import Data
 from evband.training.plan import Job, assign_folds, least_squares, members_of, repeats, train
 
@@ -71,6 +73,7 @@ def _fold(log: str, split: str | int, variant: str, members: int) -> Arrays:
     hz, number = float(a["hz"]), a["trip"].astype(int)
     test = a["late"] if split == "time" else a["fold"] == split
     signals = {k.removeprefix("signal."): v.astype(float) for k, v in a.items() if k.startswith("signal.")}
+    every = dict(signals)
     if variant != "hvac":
         signals.pop(CABIN, None)
     rows = ~test[number]
@@ -87,7 +90,10 @@ def _fold(log: str, split: str | int, variant: str, members: int) -> Arrays:
     group = repeats([signals["speed_kmh"][rows][trip == t] for t in range(len(trips))])
     job = Job(Data(x, r, y, a["start"][rows], trip), assign_folds(np.bincount(trip), group), limits_of(features))
     settings = Settings(hz=hz, features=",".join(channels), members=members)
-    theta, _ = train(job, settings, device)
+    start = started(features, job, settings, {c: s[rows] for c, s in every.items()})
+    chosen: dict[str, Any] = {"from_base": False} if start is None else FROM_BASE
+    settings = replace(settings, **chosen)
+    theta, _ = train(job, settings, device, start=start)
     fit = Fit(settings, features, theta.half().float().to(device))
     return _predicted(fit, log, job, trips, test, signals)
 

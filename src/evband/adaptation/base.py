@@ -20,9 +20,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors import SafetensorError
-from safetensors.numpy import load as load_tensors
-from safetensors.numpy import save as save_tensors
 
 from evband.adaptation.groups import Groups
 from evband.errors import ArtifactError
@@ -98,6 +95,8 @@ class Base:
         )
 
     def save(self, path: Path) -> None:
+        from safetensors.numpy import save as save_tensors
+
         tensors: dict[str, NDArray] = {"theta": self.theta, "spread": self.spread.astype(np.float16),
                                        "cars": self.cars.astype(np.float16)}  # fmt: skip
         if self.groups.shifts is not None:
@@ -124,18 +123,22 @@ def _shipped() -> Base:
 
 
 def _load(path: Path) -> Base:
+    from safetensors import SafetensorError
+    from safetensors.numpy import load as load_tensors
+
     data = read_bounded(path, LARGEST, ArtifactError, "base")
     try:
         length = int.from_bytes(data[:8], "little")
         meta = json.loads(json.loads(data[8 : 8 + length])["__metadata__"][KEY])
-        return _checked(meta, load_tensors(data))
+        return checked_base(meta, load_tensors(data))
     except (SafetensorError, LookupError, TypeError, ValueError, RecursionError, OverflowError) as problem:
         raise ArtifactError(
             f"{path} is not a base for new cars ({problem}); give one that evband prior wrote."
         ) from None
 
 
-def _checked(meta: dict[str, Any], tensors: dict[str, NDArray]) -> Base:
+def checked_base(meta: dict[str, Any], tensors: dict[str, NDArray]) -> Base:
+    """The base that a file's numbers and tensors are, or a ValueError, LookupError or TypeError."""
     if meta["version"] != VERSION or tuple(meta["inputs"]) != INPUTS or tuple(meta["roads"]) != ROADS:
         raise ValueError("it has other terms than this evband")
     hidden = int(meta["hidden"])

@@ -29,7 +29,6 @@ from evband.adaptation.update import trip_effects
 from evband.errors import LogError, SettingsError, TripsError
 from evband.features.road_load import FADE_S, fades
 from evband.features.wheel import ROADS, SheetMap
-from evband.logs.border import parsing
 from evband.vehicles import Sheet
 
 if TYPE_CHECKING:
@@ -84,6 +83,7 @@ def read_energy(path: str | Path, model: PowerModel, capacity_kwh: float | None 
     import polars as pl
 
     from evband.files import read_bounded
+    from evband.logs.border import parsing
 
     data = read_bounded(path, MOST_BYTES, LogError, "table")
     with parsing(path, "table of trips"):
