@@ -228,6 +228,26 @@ def test_a_plan_without_the_cabin_takes_what_is_usual_and_says_its_part(heated):
     assert known.energy_kwh(0.95) - known.energy_kwh(0.05) < unknown.energy_kwh(0.95) - unknown.energy_kwh(0.05)
 
 
+def test_what_the_cabin_drew_so_far_goes_on(heated):
+    driven = made_up_trip("now", 600, 3)
+
+    def given(draw_kw):
+        table = driven.table.with_columns(hvac_power_kw=pl.lit(draw_kw)).drop("power_kw")
+        return plan(heated, 60, 20.0, ROUTE, so_far=Trip("now", table))
+
+    without = plan(heated, 60, 20.0, ROUTE, so_far=Trip("now", driven.table.drop("power_kw")))
+    cold, warm = given(3.0), given(0.0)
+    assert warm.energy_kwh(0.5) < without.energy_kwh(0.5) < cold.energy_kwh(0.5)
+    assert cold.shares["cabin"] < 0.5 * without.shares["cabin"]
+
+
+def test_a_model_file_that_knows_only_how_far_trips_cabins_differ_goes_on_as_before():
+    old = Cabin.from_dict({"weights": [1.0] + [0.0] * 7, "trip_kw": 0.5})
+    draw, unsure = old.filled(np.append(np.full(300, 3.0), np.full(600, np.nan)), None, 1.0)
+    assert draw[-1] == pytest.approx(1.0)
+    assert unsure[-1] == pytest.approx(0.5, rel=1e-2)
+
+
 def test_the_cabin_is_learned_and_survives_the_file():
     rng, trips = np.random.default_rng(1), []
     for i in range(30):
@@ -237,7 +257,7 @@ def test_the_cabin_is_learned_and_survives_the_file():
         trips.append(Trip(trip.trip_id, trip.table.with_columns(hvac_power_kw=pl.Series(draw)), 1.0))
     found = fit_cabin(Trips(trips))
     assert found.mean(np.array([-2.0]), np.array([900.0]))[0] == pytest.approx(3.0, abs=0.3)
-    assert found.trip_kw == pytest.approx(0.3, rel=0.4)
+    assert found.errors.tau2**0.5 == pytest.approx(0.3, rel=0.4)
     assert Cabin.from_dict(found.to_dict()) == found
     assert fit_cabin(Trips(trips[:3])) is None
     with pytest.raises(ArtifactError, match="cabin"):

@@ -2,8 +2,9 @@
 
     E[hvac_power_kw] = max(0, w . [1, cold, hot, cold^2, hot^2, f, f cold, f hot]),   f = exp(-t / 300 s)
 
-with cold and hot the degrees below 18 and above 22 C (in tens). A trip's own draw (who feels warm when) differs from it by a
-constant with standard deviation `trip_kw`: that is the part of an energy band which knowing the cabin would take away.
+with cold and hot the degrees below 18 and above 22 C (in tens). A trip's own draw (who feels warm when) differs from it as measured
+power does from predicted: by an effect that lasts, a slow part and noise (`evband.energy.errors`). So what the cabin drew so far
+says what it will draw and how surely; what stays open is the part of an energy band which knowing the cabin would take away.
 """
 
 from __future__ import annotations
@@ -12,9 +13,15 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
-from evband.errors import ArtifactError
+from evband.energy.drives import Drive
+from evband.energy.errors import ErrorModel
+from evband.energy.fitting import fit_errors
+from evband.energy.mean import TripMean
+from evband.energy.so_far import SoFar
+from evband.errors import ArtifactError, TripsError
 from evband.features.road_load import FADE_S, ambient_hinges
 from evband.trips import Trip, Trips
 
@@ -28,49 +35,117 @@ LEAST_TRIPS = 5
 
 @dataclass(frozen=True)
 class Cabin:
-    """The expected draw and how far a trip's own is from it."""
+    """The expected draw and how a trip's own differs from it."""
 
     weights: tuple[float, ...]  # [COLUMNS]
-    trip_kw: float
+    errors: ErrorModel  # of the draw, kW
 
     def mean(self, ambient_c: Array | None, seconds: Array) -> Array:
         """[n] kW, at a temperature (None: unknown, mild) and so long after the trip's start."""
-        return np.asarray(np.maximum(_columns(ambient_c, seconds) @ np.array(self.weights), 0.0))
+        return _mean(_columns(ambient_c, seconds), np.array(self.weights))
+
+    def filled(self, draw_kw: Array, ambient_c: Array | None, hz: float) -> tuple[Array, Array]:
+        """[n] kW of the rows of a drive, expected where `draw_kw` is NaN, and what one standard deviation adds to each row.
+
+        Rows behind the last known one are expected given all known ones."""
+        usual = np.nan_to_num(self.mean(ambient_c, np.arange(len(draw_kw)) / hz))
+        known = np.isfinite(draw_kw)
+        begin = int(np.flatnonzero(known)[-1]) + 1 if known.any() else 0
+        past = SoFar(self.errors)
+        for error in (draw_kw - usual)[:begin].tolist():
+            past.add(error, 1.0, 1.0 / hz)
+        ahead = (np.arange(len(draw_kw) - begin) + 1.0) / hz
+        shift, variance = past.ahead(ahead)
+        expected, unsure = usual.copy(), np.zeros(len(usual))
+        expected[begin:] += np.diff(shift * ahead, prepend=0.0) * hz
+        unsure[begin:] = np.diff(np.sqrt(variance) * ahead, prepend=0.0) * hz
+        return np.where(known, draw_kw, np.maximum(expected, 0.0)), unsure
 
     def to_dict(self) -> dict[str, Any]:
-        return {"weights": list(self.weights), "trip_kw": self.trip_kw}
+        return {"weights": list(self.weights), "errors": self.errors.to_dict()}
 
     @classmethod
     def from_dict(cls, saved: Any) -> Self:
         """Inverse of `to_dict`; a model file is not to be trusted."""
         try:
-            weights, trip_kw = tuple(float(w) for w in saved["weights"]), float(saved["trip_kw"])
+            weights = tuple(float(w) for w in saved["weights"])
+            errors = saved["errors"] if "errors" in saved else _lasting(float(saved["trip_kw"]))
         except (KeyError, TypeError, ValueError) as problem:
             raise ArtifactError(f"The cabin in the model file is damaged ({problem}); fit it again.") from None
-        if len(weights) != COLUMNS or not np.isfinite([*weights, trip_kw]).all() or trip_kw < 0:
+        if len(weights) != COLUMNS or not np.isfinite(weights).all():
             raise ArtifactError("The cabin in the model file is damaged; fit it again.")
-        return cls(weights, trip_kw)
+        return cls(weights, ErrorModel.from_dict(errors))
+
+
+def _lasting(trip_kw: float) -> dict[str, float]:
+    """What earlier versions kept: a deviation that lasts the whole trip."""
+    return ErrorModel(0.0, trip_kw**2, 0.0, 1.0, 0.0, 0.0, 1.0, 1.0, 1000, lasting=0.0).to_dict()
+
+
+def with_cabin(trip: Trip, cabin: Cabin | None) -> tuple[Trip, Array]:
+    """A gridded trip with its cabin's draw filled in, and the kW of every row that one standard deviation of it adds."""
+    assert trip.hz is not None
+    if cabin is None:
+        return trip, np.zeros(len(trip))
+    ambient = (
+        trip.table["ambient_temp_c"].forward_fill().to_numpy().astype(float) if trip.has("ambient_temp_c") else None
+    )
+    draw, unsure = cabin.filled(_draw(trip) if trip.has(CHANNEL) else np.full(len(trip), np.nan), ambient, trip.hz)
+    return Trip(trip.trip_id, trip.table.with_columns(pl.Series(CHANNEL, draw)), trip.hz), unsure
 
 
 def fit_cabin(trips: Trips) -> Cabin | None:
-    """From gridded trips that know their cabin's draw; None where fewer than `LEAST_TRIPS` do."""
-    rows = [_rows(trip) for trip in trips if trip.has(CHANNEL)]
-    if len(rows) < LEAST_TRIPS:
+    """From gridded trips that know their cabin's draw; None where fewer than `LEAST_TRIPS` do.
+
+    Each trip differs from what the others expect of it."""
+    known = [trip for trip in trips if trip.has(CHANNEL)]
+    if len(known) < LEAST_TRIPS:
         return None
-    x, y = (np.concatenate(parts) for parts in zip(*rows, strict=True))
-    weights = np.linalg.solve(x.T @ x / len(y) + RIDGE * np.eye(COLUMNS), x.T @ y / len(y))
-    found = Cabin(tuple(weights.tolist()), 0.0)
-    left = np.array([float((y - np.maximum(x @ weights, 0.0)).mean()) for x, y in rows])
-    return Cabin(found.weights, float(np.sqrt(np.mean(left**2) * len(rows) / (len(rows) - 1))))
+    rows = [_rows(trip) for trip in known]
+    gram = [x.T @ x for x, _ in rows]
+    moment = [x.T @ y for x, y in rows]
+    count = [len(y) for _, y in rows]
+
+    def weights(without: int | None = None) -> Array:
+        own = [k for k in range(len(rows)) if k != without]
+        n = max(1, sum(count[k] for k in own))
+        ridge = RIDGE * np.eye(COLUMNS)
+        return np.asarray(
+            np.linalg.solve(sum(gram[k] for k in own) / n + ridge, sum(moment[k] for k in own) / n), float
+        )
+
+    drives = [_drive(trip, weights(k)) for k, trip in enumerate(known)]
+    try:
+        return Cabin(tuple(weights().tolist()), fit_errors(drives, TripMean()))
+    except TripsError:  # too short to tell
+        return None
+
+
+def _drive(trip: Trip, weights: Array) -> Drive:
+    """The draw as if it were power, predicted with these weights."""
+    assert trip.hz is not None
+    mean, n = np.nan_to_num(_mean(_seen(trip), weights)), len(trip)
+    return Drive(trip.trip_id, trip.hz, mean, mean[None], np.ones(n), np.zeros(n, bool), np.zeros(n), _draw(trip))
+
+
+def _draw(trip: Trip) -> Array:
+    return trip.table[CHANNEL].to_numpy().astype(float)
+
+
+def _mean(columns: Array, weights: Array) -> Array:
+    return np.asarray(np.maximum(columns @ weights, 0.0))
 
 
 def _rows(trip: Trip) -> tuple[Array, Array]:
-    draw = trip.table[CHANNEL].to_numpy().astype(float)
-    ambient = trip.table["ambient_temp_c"].to_numpy().astype(float) if trip.has("ambient_temp_c") else None
-    assert trip.hz is not None
-    x = _columns(ambient, np.arange(len(draw)) / trip.hz)
+    x, draw = _seen(trip), _draw(trip)
     known = np.isfinite(draw) & np.isfinite(x).all(axis=1)
     return x[known], draw[known]
+
+
+def _seen(trip: Trip) -> Array:
+    ambient = trip.table["ambient_temp_c"].to_numpy().astype(float) if trip.has("ambient_temp_c") else None
+    assert trip.hz is not None
+    return _columns(ambient, np.arange(len(trip)) / trip.hz)
 
 
 def _columns(ambient_c: Array | None, seconds: Array) -> Array:

@@ -1,4 +1,4 @@
-"""The way as one trip: the drive so far, the route, and the route again, with what a plan lacks of the cabin filled in."""
+"""The way as one trip: the drive so far, the route, and the route again."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import polars as pl
 
 from evband.channels import AGE, EDGES
 from evband.energy.cabin import CHANNEL as CABIN
-from evband.energy.cabin import Cabin
 from evband.errors import ChannelError, TripsError
 from evband.routes import Route
 from evband.trips import Trip, Trips
@@ -53,13 +52,10 @@ def driven_trip(model: PowerModel, so_far: Any) -> Trip:
     return trip
 
 
-def joined(
-    driven: Trip | None, route: Trip, channels: tuple[str, ...], cabin: Cabin | None = None, again: bool = True
-) -> Trip:
+def joined(driven: Trip | None, route: Trip, channels: tuple[str, ...], again: bool = True) -> Trip:
     """The drive so far, the route, and the route again, as one trip without a break.
 
-    Only slopes matter of elevation, so each part's is shifted to begin where the last one ended. Where the route does not
-    know the cabin's draw, its expected value given weather and time since the drive began takes its place.
+    Only slopes matter of elevation, so each part's is shifted to begin where the last one ended.
     """
     assert route.hz is not None
     names = list(dict.fromkeys(("speed_kmh", "acceleration_ms2", *EDGES, *channels)))
@@ -78,18 +74,7 @@ def joined(
     time = (np.arange(table.height) + 1.0) / route.hz
     segment = table["segment"].forward_fill() if "segment" in table.columns else pl.repeat(0, table.height, eager=True)
     table = table.with_columns(time_s=pl.Series(time), segment=segment.cast(pl.Int32))
-    if cabin is not None and CABIN in channels:
-        table = _with_cabin(table, cabin, route.hz)
     return Trip("route", table, route.hz)
-
-
-def _with_cabin(table: pl.DataFrame, cabin: Cabin, hz: float) -> pl.DataFrame:
-    """The expected draw wherever it is not known."""
-    known = "ambient_temp_c" in table.columns
-    ambient = table["ambient_temp_c"].forward_fill().to_numpy().astype(float) if known else None
-    expected = pl.Series(np.nan_to_num(cabin.mean(ambient, np.arange(table.height) / hz)))
-    own = table[CABIN] if CABIN in table.columns else pl.Series([None] * table.height, dtype=pl.Float64)
-    return table.with_columns(own.fill_null(expected).alias(CABIN))
 
 
 def outside_channels(model: PowerModel, route: Trip) -> list[str]:

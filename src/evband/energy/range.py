@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from evband.energy.ahead import FARTHEST_KM, Ahead, long_enough
 from evband.energy.cabin import CHANNEL as CABIN
+from evband.energy.cabin import with_cabin
 from evband.energy.calibrating import cabin_of, planned_of, predicted_drives
 from evband.energy.doubts import Doubts, physical_kw
 from evband.energy.drives import Drive
@@ -193,8 +194,8 @@ def plan(
     trip = way.on_grid(model.settings_.hz, model.settings_.bridge_s)
     once, rows = len(trip), 0 if driven is None else len(driven)
     errors = model.errors_
-    whole = joined(driven, trip, model.feature_map_.channels, cabin_of(model), again=beyond)
-    drive, spreads = _predicted(model, way, whole, rows, trip.distance_km, doubts)
+    whole = joined(driven, trip, model.feature_map_.channels, again=beyond)
+    drive, spreads = _predicted(model, whole, rows, trip.distance_km, doubts)
     past = SoFar(errors)
     past.drive(drive.rows(slice(0, rows)))
     planned = planned_of(model) if way.log is None else None
@@ -213,17 +214,18 @@ def plan(
 
 
 def _predicted(
-    model: PowerModel, way: Route, trip: Trip, rows: int, route_km: float, doubts: Doubts
+    model: PowerModel, trip: Trip, rows: int, route_km: float, doubts: Doubts
 ) -> tuple[Drive, dict[str, Array]]:
     """The joined trip as predicted, and the kW of every row that one standard deviation of each doubt adds."""
-    cabin, shifts = cabin_of(model), {}
+    trip, unsure = with_cabin(trip, cabin_of(model))
+    shifts = {}
     channels = model.feature_map_.channels
     for channel, name, spread in (
         ("ambient_temp_c", "weather", doubts.ambient_sd_c),
         ("wind_ms", "wind", doubts.head_wind_sd_ms),
-        (CABIN, "cabin", 0.0 if cabin is None or CABIN in way.channels else cabin.trip_kw),
+        (CABIN, "cabin", unsure),
     ):
-        if spread and channel in channels:
+        if np.any(spread) and channel in channels:
             shifts[name] = Trip(name, trip.table.with_columns(pl.col(channel) + spread), trip.hz)
     drive, *others = predicted_drives(model, Trips([trip, *shifts.values()]))
     spreads = {name: other.mean - drive.mean for name, other in zip(shifts, others, strict=True)}

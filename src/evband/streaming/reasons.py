@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evband.energy.ahead import Ahead
+from evband.energy.cabin import with_cabin
 from evband.energy.calibrating import cabin_of
 from evband.energy.joining import joined
 from evband.routes import read_route
@@ -52,7 +53,7 @@ def planned_parts(model: PowerModel, route: Any, way: Ahead) -> dict[str, Array]
     """kWh of each group to each point of a way along this route, which it may repeat."""
     features, settings = model.feature_map_, model.settings_
     trip = read_route(route).on_grid(settings.hz, settings.bridge_s)
-    rows = features.transform(joined(None, trip, features.channels, cabin_of(model)))
+    rows = features.transform(with_cabin(joined(None, trip, features.channels), cabin_of(model))[0])
     kw = Parts(features).kw(rows.r[: len(trip)])
     km = np.cumsum(np.maximum(trip.table["speed_kmh"].to_numpy(), 0.0)) / settings.hz / 3600.0
     laps, rest = np.divmod(way.km, km[-1])
