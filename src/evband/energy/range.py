@@ -11,6 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from evband.energy.ahead import FARTHEST_KM, Ahead, long_enough
+from evband.energy.battery import check_battery, known_battery
 from evband.energy.cabin import CHANNEL as CABIN
 from evband.energy.cabin import with_cabin
 from evband.energy.calibrating import cabin_of, planned_of, predicted_drives
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 LEVELS = {"p05": 0.05, "p50": 0.5, "p95": 0.95}
-MOST_KWH = 2000.0  # the largest trucks carry less
 AS_GIVEN = "as given"
 SURE_OF_ALL = Doubts()
 HEAD_WIND = "5 m/s head wind"
@@ -323,30 +323,3 @@ def range_json(found: Mapping[str, Range | str], more: Mapping[str, Any] | None 
     """As `evband range --json` writes it, with `more` beside it; the variants, if any, under `what_if`."""
     variants = {n: p if isinstance(p, str) else p.to_dict() for n, p in found.items() if n != AS_GIVEN}
     return given(found).to_dict() | dict(more or {}) | ({"what_if": variants} if variants else {})
-
-
-def known_battery(model: PowerModel, capacity_kwh: float | None, doubts: Doubts) -> tuple[float, Doubts]:
-    """The usable kWh given, or those of the data sheet that a model was started from, with that number's spread."""
-    if capacity_kwh is not None:
-        return capacity_kwh, doubts
-    battery = None if model.adaptation_ is None else model.adaptation_.sheet.get("battery_kwh")
-    if battery is None:
-        raise SettingsError(
-            "The usable capacity of the battery is not known; give --capacity-kwh (capacity_kwh in Python): "
-            "only a model started from a data sheet with a battery brings its own."
-        )
-    return battery["value"], replace(doubts, capacity_sd_pct=doubts.capacity_sd_pct or 100.0 * battery["spread"])
-
-
-def check_battery(soc: float, capacity_kwh: float, reserve_soc: float = 0.0) -> None:
-    """Percent from 0 to 100, and a battery that holds something."""
-    for name, value in (("The state of charge", soc), ("The reserve", reserve_soc)):
-        if not 0 <= value <= 100:
-            raise SettingsError(f"{name} is {value} %; give one from 0 to 100.")
-    if not (np.isfinite(capacity_kwh) and capacity_kwh > 0):
-        raise SettingsError(f"The usable capacity is {capacity_kwh} kWh; give a positive number.")
-    if capacity_kwh > MOST_KWH:
-        raise SettingsError(
-            f"The usable capacity is {capacity_kwh:g} kWh, more than any car or truck has; give kWh, not Wh: "
-            f"{capacity_kwh / 1000:g} kWh?"
-        )
