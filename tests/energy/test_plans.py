@@ -257,7 +257,7 @@ def test_the_cabin_is_learned_and_survives_the_file():
         trips.append(Trip(trip.trip_id, trip.table.with_columns(hvac_power_kw=pl.Series(draw)), 1.0))
     found = fit_cabin(Trips(trips))
     assert found.mean(np.array([-2.0]), np.array([900.0]))[0] == pytest.approx(3.0, abs=0.3)
-    assert found.errors.tau2**0.5 == pytest.approx(0.3, rel=0.4)
+    assert found.errors.slow**0.5 == pytest.approx(0.3, rel=0.4)
     assert Cabin.from_dict(found.to_dict()) == found
     assert fit_cabin(Trips(trips[:3])) is None
     with pytest.raises(ArtifactError, match="cabin"):

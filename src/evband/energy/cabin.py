@@ -2,14 +2,15 @@
 
     E[hvac_power_kw] = max(0, w . [1, cold, hot, cold^2, hot^2, f, f cold, f hot]),   f = exp(-t / 300 s)
 
-with cold and hot the degrees below 18 and above 22 C (in tens). A trip's own draw (who feels warm when) differs from it as measured
-power does from predicted: by an effect that lasts, a slow part and noise (`evband.energy.errors`). So what the cabin drew so far
-says what it will draw and how surely; what stays open is the part of an energy band which knowing the cabin would take away.
+with cold and hot the degrees below 18 and above 22 C (in tens). A trip's own draw (who feels warm when) differs from it by a slow
+error, u in `evband.energy.errors`: the level now says more about the rest than the trip's mean so far does. So what the cabin drew
+says what it will draw and how surely; what stays open is the part of an energy band which knowing the cabin would take away. The
+error's size is that by which trips are likeliest, its memory that by which the rest of each is, given its beginning.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -18,10 +19,9 @@ from numpy.typing import NDArray
 
 from evband.energy.drives import Drive
 from evband.energy.errors import ErrorModel
-from evband.energy.fitting import fit_errors
-from evband.energy.mean import TripMean
+from evband.energy.fitting import TAILS
 from evband.energy.so_far import SoFar
-from evband.errors import ArtifactError, TripsError
+from evband.errors import ArtifactError
 from evband.features.road_load import FADE_S, ambient_hinges
 from evband.trips import Trip, Trips
 
@@ -31,6 +31,9 @@ CHANNEL = "hvac_power_kw"
 COLUMNS = 8
 RIDGE = 1e-3
 LEAST_TRIPS = 5
+MEMORY_S = (300.0, 600.0, 1200.0, 2400.0, 4800.0, 1e6)
+SHARES = (0.1, 0.2, 0.4, 0.7, 1.0)  # of the mean square: one odd trip can make most of that
+CUTS = (0.25, 0.5, 0.75)  # where trips go on
 
 
 @dataclass(frozen=True)
@@ -115,10 +118,29 @@ def fit_cabin(trips: Trips) -> Cabin | None:
         )
 
     drives = [_drive(trip, weights(k)) for k, trip in enumerate(known)]
-    try:
-        return Cabin(tuple(weights().tolist()), fit_errors(drives, TripMean()))
-    except TripsError:  # too short to tell
-        return None
+    return Cabin(tuple(weights().tolist()), _likeliest([d for d in drives if np.isfinite(d.power_kw).any()]))
+
+
+def _likeliest(drives: list[Drive]) -> ErrorModel:
+    """Among slow errors of each size and memory, all tried at once as columns."""
+    square = float(np.mean([np.nanmean((d.power_kw - d.mean) ** 2) for d in drives])) + 1e-6
+    grid: Any = np.array([(share * square, memory) for share in SHARES for memory in MEMORY_S]).T
+    every = ErrorModel(0.0, 0.0, grid[0], grid[1], 0.0, 0.0, 1.0, 1.0, max(2, len(drives)), tails=TAILS)
+    likely = {cut: np.zeros(grid.shape[1]) for cut in (0.0, *CUTS)}
+    for drive in drives:
+        past, at, error = SoFar(every), 0, drive.power_kw - drive.mean
+        for share in likely:
+            cut = int(share * len(drive))
+            past.drive(drive.rows(slice(at, cut)))
+            at, rest = cut, error[cut:]
+            if np.isfinite(rest).any():
+                shift, variance = past.ahead(len(rest) / drive.hz)
+                z2 = (float(np.nanmean(rest)) - shift) ** 2 / variance
+                likely[share] -= 0.5 * np.log(variance) + 0.5 * (TAILS + 1.0) * np.log1p(z2 / TAILS)
+    size = likely[0.0].reshape(len(SHARES), -1).argmax(axis=0)  # of each memory
+    goes_on = np.sum([likely[cut] for cut in CUTS], axis=0).reshape(len(SHARES), -1)[size, np.arange(len(MEMORY_S))]
+    best = int(np.argmax(goes_on))
+    return replace(every, slow=SHARES[size[best]] * square, slow_s=MEMORY_S[best])
 
 
 def _drive(trip: Trip, weights: Array) -> Drive:
