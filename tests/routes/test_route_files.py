@@ -136,6 +136,16 @@ def test_osrm_pieces_are_joined_and_keep_the_engines_length(tmp_path):
         assert way.places[1] == pytest.approx(LAT)
 
 
+def test_osrm_has_not_reduced_the_speed_of_a_road_without_a_limit(tmp_path):
+    metres = np.random.default_rng(0).uniform(5, 60, 200)
+    for kmh, taken in ((55.0, 55.0), (56.0, 63.0), (40.0, 45.0)):  # a class; a limit of 70; either: as if a limit
+        answer = osrm(pieces=200)
+        note = {"distance": metres.tolist(), "duration": (np.round(36 * metres / kmh) / 10).tolist()}
+        answer["routes"][0] |= {"legs": [{"annotation": note}], "distance": float(metres.sum())}
+        way = read_way(write(tmp_path, "o.json", answer))
+        assert way.metres.sum() / 1000 / (way.metres / 1000 / way.speed_kmh).sum() == pytest.approx(taken, rel=0.01)
+
+
 def test_valhalla_route_and_trace(tmp_path):
     heights = [400 + 0.5 * i for i in range(149)]
     answer = valhalla(elevation=heights, elevation_interval=30.0)
