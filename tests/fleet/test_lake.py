@@ -3,10 +3,11 @@
 import polars as pl
 import pytest
 
-from evband.errors import LogError
+from evband.errors import LogError, SettingsError
 from evband.fleet import fit_fleet
 from evband.fleet.lake import find_cars, read_cars
 from tests.fleet.test_fleet import NUMBERS, rows
+from tests.terrain.test_terrain import hgt
 
 fsspec = pytest.importorskip("fsspec")
 
@@ -56,3 +57,27 @@ def test_a_partition_that_breaks_after_its_cars_were_found_is_named(tmp_path) ->
     (tmp_path / "a.parquet").write_bytes(b"PAR1 and then nothing")
     found = read_cars(cars, 1.0, 0.0)
     assert all(isinstance(problem, LogError) and "a.parquet" in str(problem) for problem in found.values())
+
+
+def test_elevation_comes_from_tiles_where_a_log_has_coordinates_only(tmp_path) -> None:
+    (tmp_path / "tiles").mkdir()
+    hgt(tmp_path / "tiles")
+    count = len(rows(1))
+    lat = 47.3 + 1e-4 * pl.arange(count, eager=True)
+    placed = (
+        rows(1)
+        .drop("elevation_m", strict=False)
+        .with_columns(latitude_deg=lat, longitude_deg=9.4, vehicle_id=pl.lit("placed"))
+    )
+    far = placed.with_columns(latitude_deg=lat + 5.0, vehicle_id=pl.lit("far"))
+    pl.concat([placed, far]).write_parquet(tmp_path / "lake.parquet")
+    bare, seen = (
+        find_cars([str(tmp_path / "lake.parquet")], "vehicle_id", dem=dem) for dem in (None, tmp_path / "tiles")
+    )
+    without, found = read_cars(bare, 1.0, 0.0), read_cars(seen, 1.0, 0.0)
+    assert not without["placed"][0].has("elevation_m")
+    assert found["placed"][0].has("elevation_m")
+    assert "N52E009.hgt" in str(found["far"])
+    assert bare[1].stamp != seen[1].stamp
+    with pytest.raises(SettingsError, match="not a folder"):
+        find_cars([str(tmp_path / "lake.parquet")], "vehicle_id", dem=tmp_path / "nowhere")

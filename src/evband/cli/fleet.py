@@ -25,6 +25,9 @@ Drag = Annotated[float | None, typer.Option(help="CdA of cars without a sheet, i
 RayAt = Annotated[str, typer.Option("--ray", metavar="auto|ADDRESS|off", help="Run on Ray: here, or on a cluster.")]
 Workers = Annotated[int, typer.Option(min=1, help="Processes, here or on Ray.")]
 Every = Annotated[int, typer.Option(min=1, help="Keep one row in so many seconds.")]
+Dem = Annotated[
+    Path | None, typer.Option("--dem", metavar="DIR", help="Elevation tiles (.hgt, .tif) for logs with coordinates.")
+]
 Level = Annotated[float, typer.Option(help="Share that a band should hold.")]
 
 
@@ -37,6 +40,7 @@ def fit(
     sheets: Sheets = None,
     mass_kg: Mass = None,
     cda_m2: Drag = None,
+    dem: Dem = None,
     ray: RayAt = "off",
     workers: Workers = 1,
 ) -> None:
@@ -44,7 +48,19 @@ def fit(
 
     Example: evband fleet fit lake/ --by vehicle_id -o fleet/ --sheets sheets.toml
     """
-    _run("fit", logs, output, by=by, base=base, sheets=sheets, mass_kg=mass_kg, cda_m2=cda_m2, ray=ray, workers=workers)
+    _run(
+        "fit",
+        logs,
+        output,
+        by=by,
+        base=base,
+        sheets=sheets,
+        mass_kg=mass_kg,
+        cda_m2=cda_m2,
+        dem=dem,
+        ray=ray,
+        workers=workers,
+    )
 
 
 @fleet.command("update")
@@ -55,6 +71,7 @@ def update(
     sheets: Sheets = None,
     mass_kg: Mass = None,
     cda_m2: Drag = None,
+    dem: Dem = None,
     ray: RayAt = "off",
     workers: Workers = 1,
 ) -> None:
@@ -62,7 +79,9 @@ def update(
 
     Example: evband fleet update lake/today/ -o fleet/
     """
-    _run("update", logs, output, by=by, sheets=sheets, mass_kg=mass_kg, cda_m2=cda_m2, ray=ray, workers=workers)
+    _run(
+        "update", logs, output, by=by, sheets=sheets, mass_kg=mass_kg, cda_m2=cda_m2, dem=dem, ray=ray, workers=workers
+    )
 
 
 @fleet.command("predict")
@@ -72,6 +91,7 @@ def predict(
     by: By = "vehicle_id",
     level: Level = 0.9,
     every: Every = 1,
+    dem: Dem = None,
     ray: RayAt = "off",
     workers: Workers = 1,
 ) -> None:
@@ -79,27 +99,35 @@ def predict(
 
     Example: evband fleet predict lake/today/ -o fleet/
     """
-    _run("predict", logs, output, by=by, level=level, every=every, ray=ray, workers=workers)
+    _run("predict", logs, output, by=by, level=level, every=every, dem=dem, ray=ray, workers=workers)
 
 
 @fleet.command("energy")
 def energy(
-    logs: LakeLogs, output: Folder, by: By = "vehicle_id", level: Level = 0.9, ray: RayAt = "off", workers: Workers = 1
+    logs: LakeLogs,
+    output: Folder,
+    by: By = "vehicle_id",
+    level: Level = 0.9,
+    dem: Dem = None,
+    ray: RayAt = "off",
+    workers: Workers = 1,
 ) -> None:
     """Energy bands of every trip, DIR/energy.parquet.
 
     Example: evband fleet energy lake/today/ -o fleet/
     """
-    _run("energy", logs, output, by=by, level=level, ray=ray, workers=workers)
+    _run("energy", logs, output, by=by, level=level, dem=dem, ray=ray, workers=workers)
 
 
 @fleet.command("evaluate")
-def evaluate(logs: LakeLogs, output: Folder, by: By = "vehicle_id", ray: RayAt = "off", workers: Workers = 1) -> None:
+def evaluate(
+    logs: LakeLogs, output: Folder, by: By = "vehicle_id", dem: Dem = None, ray: RayAt = "off", workers: Workers = 1
+) -> None:
     """Scores of every car on logs with measured power, DIR/scores.parquet.
 
     Example: evband fleet evaluate lake/today/ -o fleet/
     """
-    _run("evaluate", logs, output, by=by, ray=ray, workers=workers)
+    _run("evaluate", logs, output, by=by, dem=dem, ray=ray, workers=workers)
 
 
 def _run(kind: str, logs: list[str], output: Path, **options: object) -> None:

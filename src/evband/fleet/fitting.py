@@ -50,13 +50,14 @@ def run_fleet(
     cda_m2: float | None = None,
     level: float = 0.9,
     every: int = 1,
+    dem: str | Path | None = None,
     workers: int = 1,
     ray: str = "off",
     tell: Tell | None = None,
 ) -> pl.DataFrame:
     """Do one of `TABLES` with every car of these logs; the table that is written, too."""
     place = Path(folder)
-    cars = find_cars(logs, by, own)
+    cars = find_cars(logs, by, own, dem)
     (place / "cars").mkdir(parents=True, exist_ok=True)
     if kind == "predict":
         (place / "predict").mkdir(exist_ok=True)

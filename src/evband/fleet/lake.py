@@ -18,6 +18,7 @@ from urllib.parse import quote
 import polars as pl
 
 from evband.errors import EvbandError, LogError, require
+from evband.terrain.tiles import Tiles
 from evband.trips import Trips
 
 KINDS = (".parquet", ".csv", ".gz", ".txt", ".xlsx", ".mf4", ".dat")
@@ -37,6 +38,7 @@ class Car:
     files: tuple[str, ...]
     column: str | None = None
     rows: int = 0  # in shared files
+    dem: str | None = None  # folder of elevation tiles for its coordinates
 
     @property
     def file_name(self) -> str:
@@ -50,14 +52,15 @@ class Car:
 
     @property
     def stamp(self) -> str:
-        """Changes when a file of the car does."""
+        """Changes when a file of the car, or the folder of tiles, does."""
         facts = [(name, *_size_and_time(name)) for name in self.files]
-        return hashlib.sha256(repr((self.column, facts)).encode()).hexdigest()[:16]
+        return hashlib.sha256(repr((self.column, facts, self.dem)).encode()).hexdigest()[:16]
 
 
-def find_cars(logs: Iterable[str], by: str, own: str = "file") -> list[Car]:
+def find_cars(logs: Iterable[str], by: str, own: str = "file", dem: str | Path | None = None) -> list[Car]:
     """All cars of these files, folders, globs or URLs, in the order of their ids; a table that names none is that of a car
     with a file or a folder of its `own`."""
+    tiles = None if dem is None else str(Tiles(dem).folder.absolute())  # a folder without tiles is no car's fault
     owned: dict[str, list[str]] = {}
     shared: dict[str, list[str]] = {}
     rows: dict[str, int] = {}
@@ -74,8 +77,8 @@ def find_cars(logs: Iterable[str], by: str, own: str = "file") -> list[Car]:
         for name, count in (ids or {}).items():
             shared.setdefault(name, []).append(path)
             rows[name] = rows.get(name, 0) + count
-    cars = [Car(name, tuple(files)) for name, files in owned.items() if name not in shared]
-    cars += [Car(name, tuple(files), by, rows[name]) for name, files in shared.items()]
+    cars = [Car(name, tuple(files), dem=tiles) for name, files in owned.items() if name not in shared]
+    cars += [Car(name, tuple(files), by, rows[name], tiles) for name, files in shared.items()]
     if not 0 < len(cars) <= MOST_CARS:
         raise LogError(f"there are {len(cars)} cars in these logs; give 1 to {MOST_CARS}.")
     return sorted(cars, key=lambda car: car.vehicle_id)
@@ -193,7 +196,7 @@ def _trips(car: Car, frames: list[pl.DataFrame] | EvbandError, hz: float, bridge
             if any(_size_and_time(file)[0] > MOST_BYTES for file in car.files):
                 raise LogError(f"a file of the car is larger than {MOST_BYTES >> 30} GB; cut it into portions.")
             source = [_scan(file).collect() if "://" in file else file for file in car.files]
-        return read_trips(source, hz=hz, bridge_s=bridge_s, skipped=[])
+        return read_trips(source, hz=hz, bridge_s=bridge_s, dem=car.dem, skipped=[])
     except EvbandError as problem:
         return problem
     except DAMAGE as problem:
