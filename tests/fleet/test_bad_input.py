@@ -29,6 +29,15 @@ def test_a_bus_under_a_car_s_id_is_named(tmp_path) -> None:
     assert warnings["good"] == ""
 
 
+def test_a_car_that_never_moves_and_rows_of_no_car_are_named(tmp_path) -> None:
+    still = rows(1).with_columns(speed_kmh=0.0, power_kw=0.3, vehicle_id=pl.lit("still"))
+    nobody = rows(2).with_columns(vehicle_id=pl.lit(None, pl.String))
+    pl.concat([still, nobody]).write_parquet(tmp_path / "lake.parquet")
+    warnings = warnings_of(fit_fleet([str(tmp_path / "lake.parquet")], tmp_path / "fleet", **NUMBERS))
+    assert "hardly moves" in warnings["still"]
+    assert "rows name no car" in warnings[""]
+
+
 def test_ten_cars_with_one_trip_are_all_named_and_the_eleventh_is_not() -> None:
     table = [{"vehicle_id": f"car{k}", "warning": "", TRACES: ["shared", f"own {k}"]} for k in range(10)]
     table.append({"vehicle_id": "other", "warning": "", TRACES: ["another"]})

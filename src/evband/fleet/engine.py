@@ -149,6 +149,9 @@ def _on_ray(
 def _connect(address: str, workers: int) -> None:
     import ray
 
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if address != "auto" and not (host and port.isdecimal()):
+        raise SettingsError(f"--ray {address!r} is none of auto, off and HOST:PORT; correct it.")
     try:
         if address == "auto":  # a cluster on this machine, made for the job
             with _pinned():
@@ -156,7 +159,6 @@ def _connect(address: str, workers: int) -> None:
                     num_cpus=workers, include_dashboard=False, object_store_memory=STORE_BYTES, log_to_driver=False
                 )
         else:
-            host, _, port = address.removeprefix("ray://").rpartition(":")
             socket.create_connection((host, int(port)), ANSWER_S).close()
             ray.init(address=address, log_to_driver=False, runtime_env={"env_vars": PINNED})
     except Exception as problem:  # Ray raises plain ones

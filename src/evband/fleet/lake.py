@@ -27,6 +27,7 @@ MOST_CARS = 1_000_000
 MOST_ROWS = 5_000_000  # of one car in one run: two months at 1 Hz
 MOST_BYTES = 2 << 30  # of a file that is one car's, or comes from a URL
 LARGE_BYTES = 256 << 20  # from which a shared file is filtered as it streams by
+NOBODY = ""  # id of rows that name no car
 DAMAGE = (pl.exceptions.PolarsError, OSError, ValueError, pl.exceptions.PanicException)
 
 
@@ -148,7 +149,7 @@ def _ids(path: str, by: str) -> dict[str, int] | None:
         frame = _scan(path)
         if by not in frame.collect_schema().names():
             return None
-        found = frame.group_by(pl.col(by).cast(pl.String)).len().drop_nulls().collect()
+        found = frame.group_by(pl.col(by).cast(pl.String).fill_null(NOBODY)).len().collect()
     except (*DAMAGE, EvbandError):
         return None
     return dict(sorted(found.iter_rows()))
@@ -158,7 +159,7 @@ def read_cars(cars: list[Car], hz: float, bridge_s: float) -> dict[str, Trips | 
     """Trips of each car, or why there are none; a file that several cars share is read once."""
     frames: dict[str, list[pl.DataFrame] | EvbandError] = {car.vehicle_id: [] for car in cars}
     for path in sorted({path for car in cars if car.column for path in car.files}):
-        mine = [car for car in cars if path in car.files and car.rows <= MOST_ROWS]
+        mine = [car for car in cars if path in car.files and car.rows <= MOST_ROWS and car.vehicle_id != NOBODY]
         for name, part in _rows_of(path, mine):
             before = frames[name]
             if isinstance(part, EvbandError):
@@ -189,6 +190,8 @@ def _trips(car: Car, frames: list[pl.DataFrame] | EvbandError, hz: float, bridge
     try:
         if isinstance(frames, EvbandError):
             return frames
+        if car.vehicle_id == NOBODY:
+            raise LogError(f"{car.rows} rows name no car; fill their {car.column or 'vehicle'} column.")
         if car.rows > MOST_ROWS:
             raise LogError(f"the car has {car.rows} rows, {MOST_ROWS} are the most in one run; give them in portions.")
         source: list[Any] = list(frames)

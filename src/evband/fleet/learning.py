@@ -40,6 +40,8 @@ def learned(model: PowerModel, trips: Trips, seed: int, level: float) -> Learned
     """
     rows, traces = evidence(model, trips), trips.fingerprints
     notes = check_evidence(model, rows.y, rows.r)
+    if rows.moving.sum() < FEWEST_ROWS:
+        notes.append("it hardly moves in these logs, so little is learned from them")
     known = model.adaptation_.trips >= FEWEST_TRIPS
     read = readings(model, rows) if known else []
     *_, last = rows.groups
