@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -11,9 +12,11 @@ import polars as pl
 from evband import __version__
 from evband.files import whole_file
 from evband.fleet.drift import ALARM
-from evband.report.html import section, table, text
+from evband.report.html import Html, section, table, text
 
-MOST_ROWS = 200
+MOST_ROWS, MOST_LETTERS = 200, 32  # of a table; of an id
+FARTHEST = 0.5  # share above and below what is expected that a picture shows
+WIDE, HIGH = 168.0, 14.0  # of it, in pixels
 
 
 Before = tuple[str, pl.DataFrame]  # month and table of the last one with a fleet
@@ -54,20 +57,56 @@ def _head(rows: list[dict[str, Any]], good: list[dict[str, Any]]) -> str:
     return f"<h1>Fleet</h1><p>{text(line)} Of {len(rows)} cars {links}</p>"
 
 
+def _name(row: dict[str, Any]) -> str:
+    """A car's id, however long or empty it is."""
+    name = row["vehicle_id"] or "(no id)"
+    return name if len(name) <= MOST_LETTERS else f"{name[: MOST_LETTERS - 1]}\N{HORIZONTAL ELLIPSIS}"
+
+
+def _first(rows: Sequence[Any]) -> str:
+    """A sentence where a table does not hold them all."""
+    return f" The first {MOST_ROWS} of {len(rows)} cars; all are in cars.parquet." if len(rows) > MOST_ROWS else ""
+
+
+def _picture(row: dict[str, Any]) -> Html:
+    """Band and mean about what is expected, which is the line in the middle."""
+
+    def x(kwh: float) -> float:
+        off = kwh / float(row["expected_kwh_100km"]) - 1.0
+        return WIDE / 2.0 * (1.0 + max(-1.0, min(1.0, off / FARTHEST)))
+
+    low, mid, high = (x(row[name]) for name in ("lower", "energy_kwh_100km", "upper"))
+    return Html(
+        f'<svg width="{WIDE:.0f}" height="{HIGH:.0f}" aria-hidden="true">'
+        f'<rect x="{low:.1f}" y="2" width="{max(1.0, high - low):.1f}" height="{HIGH - 4:.0f}" fill="var(--band-data)"/>'
+        f'<path d="M{mid:.1f} 1V{HIGH - 1:.0f}" stroke="var(--blue)" stroke-width="2.4"/>'
+        f'<path d="M{WIDE / 2:.1f} 0V{HIGH:.0f}" stroke="var(--soft)" stroke-dasharray="2 2"/></svg>'
+    )
+
+
 def _consumers(rows: list[dict[str, Any]]) -> str:
     """The most first; marked only where the whole band is above what is expected."""
     lead = (
         "kWh/100 km on one made-up drive, alike for all cars, with a 90 % band of what is known; expected is what the "
-        "data sheet and the base say without any log. Sure: the whole band lies above it."
+        f"data sheet and the base say without any log. Sure: the whole band lies above it.{_first(rows)}"
     )
     cells = [
-        (row["vehicle_id"], f"{row['energy_kwh_100km']:.1f}", f"{row['lower']:.1f} to {row['upper']:.1f}",
+        (_name(row), _picture(row), f"{row['energy_kwh_100km']:.1f}", f"{row['lower']:.1f} to {row['upper']:.1f}",
          f"{row['expected_kwh_100km']:.1f}", f"{row['energy_kwh_100km'] / row['expected_kwh_100km'] - 1:+.0%}",
          "yes" if row["lower"] > row["expected_kwh_100km"] else "", row["trips"])
         for row in rows[:MOST_ROWS]
     ]  # fmt: skip
-    head = ("car", "uses", "90 %", "expected", "more by", "sure", "trips")
-    return section("Who uses more than expected", lead, table(head, cells, (1, 2, 3, 4, 6)), "uses")
+    head = (
+        "car",
+        f"expected \N{PLUS-MINUS SIGN} {FARTHEST:.0%}",
+        "uses",
+        "90 %",
+        "expected",
+        "more by",
+        "sure",
+        "trips",
+    )
+    return section("Who uses more than expected", lead, table(head, cells, (2, 3, 4, 5, 7), (1,)), "uses")
 
 
 def _changed(rows: list[dict[str, Any]], before: Before | None) -> str:
@@ -80,13 +119,13 @@ def _changed(rows: list[dict[str, Any]], before: Before | None) -> str:
     both = [(now, old) for now, old in both if now["trips"] != old["trips"]]
     both.sort(key=lambda pair: abs(pair[0]["energy_kwh_100km"] / pair[1]["energy_kwh_100km"] - 1), reverse=True)
     cells = [
-        (now["vehicle_id"], f"{old['energy_kwh_100km']:.1f}", f"{now['energy_kwh_100km']:.1f}",
+        (_name(now), f"{old['energy_kwh_100km']:.1f}", f"{now['energy_kwh_100km']:.1f}",
          f"{now['energy_kwh_100km'] / old['energy_kwh_100km'] - 1:+.0%}",
          "yes" if now["lower"] > old["upper"] or now["upper"] < old["lower"] else "", now["trips"] - old["trips"])
         for now, old in both[:MOST_ROWS]
     ]  # fmt: skip
     fresh = sum(row["vehicle_id"] not in then for row in rows)
-    lead = f"kWh/100 km on the same made-up drive, against {month}; sure: the bands do not meet. {fresh} cars are new."
+    lead = f"kWh/100 km on the same made-up drive, against {month}; sure: the bands do not meet. {fresh} cars are new.{_first(both)}"
     head = ("car", "was", "is", "change", "sure", "new trips")
     return section(f"What changed since {month}", lead, table(head, cells, (1, 2, 3, 5)) if cells else "", "changed")
 
@@ -100,15 +139,20 @@ def _drifting(rows: list[dict[str, Any]]) -> str:
     )
     if not known:
         return section("Cars against themselves", "Nothing can be told before ten trips or so.", "", "drift")
+    lead += _first(known)
     known.sort(key=lambda row: (ALARM not in row["warning"], -abs(row["drift"])))
     cells = [
-        (row["vehicle_id"], f"{row['drift']:+.0%}", "yes" if ALARM in row["warning"] else "", row["trips"])
+        (_name(row), f"{row['drift']:+.0%}", "yes" if ALARM in row["warning"] else "", row["trips"])
         for row in known[:MOST_ROWS]
     ]
     return section("Cars against themselves", lead, table(("car", "rolls", "alarm", "trips"), cells, (1, 3)), "drift")
 
 
 def _broken(rows: list[dict[str, Any]]) -> str:
-    lead = f"{len(rows)} cars have a warning; those without numbers could not be learned from." if rows else "None."
-    cells = [(row["vehicle_id"], row["warning"]) for row in rows[:MOST_ROWS]]
-    return section("Logs that look broken", lead, table(("car", "what"), cells) if cells else "", "broken")
+    """Cars that could not be learned from come first."""
+    rows = sorted(rows, key=lambda row: row["trips"] > 0)
+    lost = sum(row["trips"] == 0 for row in rows)
+    lead = f"{len(rows)} cars have a warning; {lost} could not be learned from.{_first(rows)}" if rows else "None."
+    cells = [(_name(row), row["trips"], row["warning"]) for row in rows[:MOST_ROWS]]
+    head = ("car", "trips", "what")
+    return section("Logs that look broken", lead, table(head, cells, (1,)) if cells else "", "broken")
