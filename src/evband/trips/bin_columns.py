@@ -17,16 +17,14 @@ from numpy.typing import NDArray
 
 from evband.channels import EDGES, ELECTRICAL, STANDING_KMH
 from evband.compiled import compiled
-from evband.trips import between
+from evband.trips.between import SLOW_BINS
+from evband.trips.between_numbers import end_speed, mean_speed, slope_of, speed_at, start_speed, sureness
 from evband.trips.bin_layout import Array, Bins, Layout, Rows
 from evband.trips.grid import MAX_GAP_S, held_s
+from evband.trips.motion import SAME
 
 NEW_TRIP_S = 600.0  # silence for longer than this begins another drive
-SAME = 1e-6  # as in the grid: instants closer than this share of a bin are the same
 TAKEN, DUPLICATE, LATE = 0, 1, 2  # what became of a reading
-_slope_of, _speed_at, _sureness, _mean_speed = (
-    compiled()(rule) for rule in (between.slope_of, between.speed_at, between.sureness, between.mean_speed)
-)
 
 
 @compiled()
@@ -47,34 +45,32 @@ def _forget(b: Bins, speed: int, c: int) -> None:
 
 @compiled()
 def _edges(w: Layout, b: Bins, c: int, end: float) -> tuple[float, float]:
-    """Speed at the bin's start and end, as `evband.trips.grid.speed_edges` has it."""
-    start, time, speed = b.mark[c, 1], b.last_t[c, w.speed], b.last_v[c, w.speed]
-    if b.next[c, 0] == b.next[c, 0]:
-        share = (end - w.width - b.mark[c, 0]) / (b.next[c, 0] - b.mark[c, 0])
-        start += min(max(share, 0.0), 1.0) * (b.next[c, 1] - start)
+    """Speed at the bin's start and end, as `evband.trips.motion` has it."""
+    time, speed = b.last_t[c, w.speed], b.last_v[c, w.speed]
+    after = b.next[c] if b.next[c, 0] == b.next[c, 0] else b.mark[c]
+    start = start_speed(end - w.width, b.mark[c, 0], b.mark[c, 1], after[0], after[1])
     if b.before[c, 0] == b.before[c, 0]:
-        step = time - b.before[c, 0]
-        speed += (speed - b.before[c, 1]) / step * min(max(end - time, 0.0), 1.5 * step)
+        return start, end_speed(end, time, speed, b.before[c, 0], b.before[c, 1])
     return start, max(speed, 0.0)
 
 
 @compiled()
 def _slow_edges(w: Layout, b: Bins, c: int, end: float, empty: bool) -> tuple[float, float]:
-    """The same where readings lie further apart than the grid, as `evband.trips.grid.slow_motion` has it; else NaN."""
+    """The same where readings lie further apart than the grid; NaN where they do not."""
     time, speed = b.last_t[c, w.speed], b.last_v[c, w.speed]
-    if not empty and not b.next[c, 0] - b.mark[c, 0] > between.SLOW_BINS * w.width:
+    if not empty and not b.next[c, 0] - b.mark[c, 0] > SLOW_BINS * w.width:
         return np.nan, np.nan
     slope = 0.0
     if b.before[c, 0] == b.before[c, 0]:
-        slope = _slope_of(time, speed, b.before[c, 0], b.before[c, 1], w.width)
+        slope = slope_of(time, speed, b.before[c, 0], b.before[c, 1], w.width)
     if b.last_t[c, w.acceleration] > time - w.width:
         slope = 3.6 * b.last_v[c, w.acceleration]
     if empty:
-        start = _speed_at(end - w.width, time, speed, slope)
+        start = speed_at(end - w.width, time, speed, slope)
     else:
-        after, back = b.next[c], _slope_of(b.next[c, 0], b.next[c, 1], b.mark[c, 0], b.mark[c, 1], w.width)
-        start = _speed_at(end - w.width, after[0], after[1], back)
-    return start, _speed_at(end, time, speed, slope)
+        after, back = b.next[c], slope_of(b.next[c, 0], b.next[c, 1], b.mark[c, 0], b.mark[c, 1], w.width)
+        start = speed_at(end - w.width, after[0], after[1], back)
+    return start, speed_at(end, time, speed, slope)
 
 
 @compiled()
@@ -104,7 +100,7 @@ def _close(w: Layout, b: Bins, c: int, row: Array) -> bool:
         else:
             start, stop = _edges(w, b, c, end)
             if w.lag > 0.0 and readings == 1:
-                row[w.speed] = _mean_speed(start, stop, w.lag)
+                row[w.speed] = mean_speed(start, stop, w.lag)
         row[channels], row[channels + 1] = start, stop
         if row[w.acceleration] != row[w.acceleration]:
             row[w.acceleration] = (b_speed - b.mark[c, 1]) / 3.6 / w.width
@@ -130,8 +126,8 @@ def _close_until(w: Layout, b: Bins, c: int, number: int, out: Rows, count: int)
             out.start[count], out.first[count] = b.broken[c], first
             age, step = max(end - b.last_t[c, w.speed], 0.0), b.last_t[c, w.speed] - b.before[c, 0]
             out.age[count], out.fresh[count], out.sampled[count], out.sure[count] = age, fresh, sampled, 1.0
-            if not fresh or step > between.SLOW_BINS * w.width:
-                out.sure[count] = _sureness(step if step == step else 0.0, age, w.width)
+            if not fresh or step > SLOW_BINS * w.width:
+                out.sure[count] = sureness(step if step == step else 0.0, age, w.width)
             b.broken[c] = False
             b.open[c] += 1
             count += 1

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from evband.channels import AGE, EDGES, ELECTRICAL
-from evband.trips import between
+from evband.trips import between_numbers as between
+from evband.trips.between import SLOW_BINS
 from evband.trips.grid import MAX_GAP_S, held_s
+from evband.trips.motion import SAME
 
-SAME = 1e-6  # as in the grid: instants closer than this share of a bin are the same
 SPEED = "speed_kmh"
 _UNCOUNTED = ELECTRICAL | {SPEED, "acceleration_ms2", *EDGES, AGE}  # their coming and going breaks no segment
 
@@ -82,18 +83,13 @@ class Bins:
         self.before = last
 
     def _edges(self, end: float) -> tuple[float, float]:
-        """Speed at the bin's start and end, as `evband.trips.grid.speed_edges` has it."""
-        (since, start), (time, speed) = self.mark, self.last[SPEED]
-        if self.next is not None:
-            share = (end - self.width - since) / (self.next[0] - since)
-            start += min(max(share, 0.0), 1.0) * (self.next[1] - start)
-        if self.before is not None:
-            step = time - self.before[0]
-            speed += (speed - self.before[1]) / step * min(max(end - time, 0.0), 1.5 * step)
-        return start, max(speed, 0.0)
+        """Speed at the bin's start and end, as `evband.trips.motion` has it."""
+        last = self.last[SPEED]
+        start = between.start_speed(end - self.width, *self.mark, *(self.next or self.mark))
+        return start, between.end_speed(end, *last, *(self.before or last))
 
     def _slow_edges(self, end: float) -> tuple[float, float] | None:
-        """The same where readings lie further apart than the grid, as `evband.trips.grid.slow_motion` has it; else None."""
+        """The same where readings lie further apart than the grid; None where they do not."""
         last, after, back = self.last[SPEED], self.next, None
         slope = between.slope_of(*last, *(self.before or last), self.width)
         time, measured = self.last.get("acceleration_ms2", (-math.inf, 0.0))
@@ -101,11 +97,11 @@ class Bins:
             slope = 3.6 * measured
         if SPEED not in self.sums:
             after, back = last, slope
-        elif after is not None and after[0] - self.mark[0] > between.SLOW_BINS * self.width:
+        elif after is not None and after[0] - self.mark[0] > SLOW_BINS * self.width:
             back = between.slope_of(*after, *self.mark, self.width)
         if after is None or back is None:
             return None
-        return float(between.speed_at(end - self.width, *after, back)), float(between.speed_at(end, *last, slope))
+        return between.speed_at(end - self.width, *after, back), between.speed_at(end, *last, slope)
 
     def _sum(self, values: Mapping[str, float]) -> None:
         for name, value in values.items():
