@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from evband.errors import SettingsError, TripsError
-from evband.features import WARMUP_S, FeatureMap, Rows
+from evband.features import FeatureMap, Rows
 from evband.features.checking import NO_POWER
 from evband.features.names import AUTO
 from evband.features.physics import limits_of
-from evband.trips.silences import bridge_of
+from evband.features.silences import BRIDGE_S, full_of_silences
 from evband.trips.thinning import thinned
 
 if TYPE_CHECKING:
@@ -50,8 +50,11 @@ class Prepared:
 
 def on_grid(trips: Trips, settings: Settings, left_open: bool) -> tuple[Trips, Settings]:
     """Trips on the grid of a fit, which bridges silences where that is `left_open` and they are many; and its settings."""
-    if left_open and settings.road_load:  # not to repeat the paper
-        settings = replace(settings, bridge_s=bridge_of(trips, settings.hz, WARMUP_S))
+    gridded = trips.on_grid(settings.hz, bridge_s=settings.bridge_s)
+    open_now = left_open and trips.hz is None and settings.road_load  # not to repeat the paper
+    if not (open_now and full_of_silences(gridded)):
+        return gridded, settings
+    settings = replace(settings, bridge_s=BRIDGE_S)
     return trips.on_grid(settings.hz, bridge_s=settings.bridge_s), settings
 
 
