@@ -23,7 +23,7 @@ from safetensors.numpy import save as save_tensors
 from evband.calibration.value import Calibration
 from evband.errors import ArtifactError, EvbandError
 from evband.features import FeatureMap
-from evband.files import read_bounded, whole_file
+from evband.files import read_bounded, write_whole
 from evband.settings import DEFAULTS, FROM_BASE, RUN, Arguments, Settings, check_names, check_run, completed, resolve
 
 if TYPE_CHECKING:
@@ -41,8 +41,7 @@ PRIOR = "prior/"  # before the names of the weights of the model that this one s
 def save(model: PowerModel, path: Path) -> None:
     """Write the model; an existing file is replaced only once the new one is whole."""
     data = to_bytes(model)
-    with whole_file(path) as temporary:
-        temporary.write_bytes(data)
+    write_whole(path, data)
 
 
 def to_bytes(model: PowerModel) -> bytes:

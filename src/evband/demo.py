@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evband.errors import SettingsError
-from evband.files import whole_file
+from evband.files import write_whole
 
 if TYPE_CHECKING:
     from evband.report.chapter import Chapter
@@ -74,8 +74,7 @@ def write(out: Path, chapters: dict[str, Chapter]) -> None:
 
     write_page(out / "report.html", list(chapters.values()), "Five simulated electric vehicles")
     scores = {"simulated": True, "vehicles": {name: dict(c.scores) for name, c in chapters.items()}}
-    with whole_file(out / "report.json") as temporary:
-        temporary.write_text(json.dumps(scores, indent=2, allow_nan=False) + "\n")
+    write_whole(out / "report.json", json.dumps(scores, indent=2, allow_nan=False) + "\n")
 
 
 def make_directory(out: Path) -> None:

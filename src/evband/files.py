@@ -16,6 +16,7 @@ from typing import IO, Any, cast
 
 from evband.errors import EvbandError, FullDiskError, SettingsError
 
+STDOUT = Path("-")  # standard output, where a file may be named
 PATIENCE_S = 10.0  # for somebody to write to a named pipe
 
 
@@ -127,6 +128,12 @@ def whole_file(path: str | Path) -> Iterator[Path]:
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
+
+
+def write_whole(path: str | Path, content: str | bytes) -> None:
+    """Write a file whole or not at all."""
+    with whole_file(path) as temporary:
+        temporary.write_bytes(content.encode() if isinstance(content, str) else content)
 
 
 def _umask() -> int:

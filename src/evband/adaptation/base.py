@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from evband.adaptation.groups import Groups
 from evband.errors import ArtifactError
 from evband.features.wheel import INPUTS, ROADS
-from evband.files import read_bounded, whole_file
+from evband.files import read_bounded, write_whole
 from evband.settings import Settings
 
 SHIPPED = Path(__file__).with_name("base.safetensors")
@@ -108,8 +108,7 @@ class Base:
             "errors": self.errors, "about": self.about, "groups": self.groups.names,
         }  # fmt: skip
         data = save_tensors(tensors, {KEY: json.dumps(numbers, allow_nan=False)})
-        with whole_file(path) as temporary:
-            temporary.write_bytes(data)
+        write_whole(path, data)
 
     @classmethod
     def load(cls, path: Path | None = None) -> Base:

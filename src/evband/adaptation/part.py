@@ -26,7 +26,7 @@ from evband.adaptation.starting import started
 from evband.calibration.value import Calibration
 from evband.errors import ArtifactError
 from evband.features.wheel import ROADS
-from evband.files import whole_file
+from evband.files import write_whole
 
 if TYPE_CHECKING:
     from evband.model import PowerModel
@@ -57,8 +57,7 @@ def save_part(model: PowerModel, ground: Base, path: Path, traces: list[str], se
         "calibration": model.calibration_.to_dict(), "energy": model.energy_, **more,
     }  # fmt: skip
     data = save_tensors(tensors, {KEY: json.dumps(meta, allow_nan=False)})
-    with whole_file(path) as temporary:
-        temporary.write_bytes(data)
+    write_whole(path, data)
 
 
 def part_tensors(data: bytes) -> dict[str, NDArray]:

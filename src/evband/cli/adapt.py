@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from evband.cli.logs import Logs, reads_logs
+from evband.cli.show import warn
 
 
 @reads_logs
@@ -42,5 +42,5 @@ def adapt(
     adapted.save(output)
     state = adapted.adaptation_
     for note in state.notes:
-        print(f"evband: warning: {note}.", file=sys.stderr)
+        warn(note)
     print(f"{output}: has learned from {state.trips} trips, {state.minutes:.0f} minutes of them with measured power")

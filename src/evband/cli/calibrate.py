@@ -8,12 +8,13 @@ from typing import Annotated
 import typer
 
 from evband.cli.logs import Logs, reads_logs
+from evband.cli.options import Model
 from evband.cli.seen import warn_of_training_trips
 
 
 @reads_logs
 def calibrate(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A fitted model, car.evband.")],
+    model: Model,
     logs: Logs,
     output: Annotated[Path, typer.Option("--output", "-o", help="Calibrated model to write.")],
 ) -> None:

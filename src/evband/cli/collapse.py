@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -10,7 +9,9 @@ from typing import Annotated
 import typer
 
 from evband.cli.logs import Logs, reads_logs
+from evband.cli.options import Model
 from evband.cli.progress import reporting
+from evband.cli.show import warn
 
 
 class How(StrEnum):
@@ -20,7 +21,7 @@ class How(StrEnum):
 
 @reads_logs
 def collapse(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A fitted model, car.evband.")],
+    model: Model,
     logs: Logs,
     output: Annotated[Path, typer.Option("--output", "-o", help="Model of one network to write.")],
     how: Annotated[How, typer.Option(help="Teach one network the ensemble's bands, or average weights.")] = How.DISTILL,
@@ -42,10 +43,9 @@ def collapse(
     price = cost(fitted.predict(trips), one.predict(trips))
     one.save(output)
     if how is How.AVERAGE:
-        print(
-            "evband: warning: averaging members with anchors of their own is meaningless in general, and one network has "
-            f"no epistemic part ({price}); use --how distill.",
-            file=sys.stderr,
+        warn(
+            "averaging members with anchors of their own is meaningless in general, and one network has "
+            f"no epistemic part ({price}); use --how distill"
         )
     else:
         print(

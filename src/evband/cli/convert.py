@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from evband.cli.logs import Logs, reads_logs
-from evband.cli.options import ShowUnits, Units
+from evband.cli.options import ShowUnits, TableOut, Units
 from evband.cli.show import tell
 
 
 @reads_logs
 def convert(
     logs: Logs,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="Table to write: .parquet, .csv, .jsonl; - is standard output.")
-    ],
+    output: TableOut,
     hz: Annotated[
         float | None, typer.Option(help="Rows per second of the grid; without it, readings as logged.")
     ] = None,

@@ -8,14 +8,14 @@ from typing import Annotated
 import typer
 
 from evband.cli.logs import Logs, reads_logs
-from evband.cli.options import ShowUnits, Units
+from evband.cli.options import Model, ShowUnits, Units
 from evband.cli.seen import warn_of_training_trips
 from evband.cli.show import console
 
 
 @reads_logs
 def energy(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A fitted model, car.evband.")],
+    model: Model,
     logs: Logs,
     level: Annotated[float, typer.Option(help="Share of trips the band should hold.")] = 0.9,
     json: Annotated[Path | None, typer.Option("--json", help="Write a list with one object per trip.")] = None,
@@ -33,7 +33,7 @@ def energy(
     from json import dumps
 
     from evband.bands import check_level
-    from evband.files import whole_file
+    from evband.files import write_whole
     from evband.model import load
     from evband.report.tables import energy_table
 
@@ -46,5 +46,4 @@ def energy(
     if found.coverage is not None:
         print(f"{found.coverage:.0%} of the measured energies lie in their {level:.0%} band")
     if json:
-        with whole_file(json) as temporary:
-            temporary.write_text(dumps(found.to_dicts(), indent=2) + "\n")
+        write_whole(json, dumps(found.to_dicts(), indent=2) + "\n")

@@ -8,14 +8,15 @@ from typing import Annotated
 import typer
 
 from evband.cli.logs import Logs, reads_logs
+from evband.cli.options import Level, Model
 from evband.cli.seen import warn_of_training_trips
 
 
 @reads_logs
 def evaluate(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A fitted model, car.evband.")],
+    model: Model,
     logs: Logs,
-    level: Annotated[float, typer.Option(help="Share of measurements the band should hold.")] = 0.9,
+    level: Level = 0.9,
     json: Annotated[Path | None, typer.Option("--json", help="Write all scores as one JSON object.")] = None,
     report: Annotated[Path | None, typer.Option("--report", help="Write an HTML report that opens offline.")] = None,
 ) -> None:
@@ -24,7 +25,7 @@ def evaluate(
     Example: evband evaluate car.evband drive.csv --json scores.json --report report.html
     """
     from evband.bands import check_level
-    from evband.files import whole_file
+    from evband.files import write_whole
     from evband.model import load
     from evband.scores import evaluate as score
 
@@ -36,8 +37,7 @@ def evaluate(
     scores = score(bands, trips, level)
     print(scores)
     if json:
-        with whole_file(json) as temporary:
-            temporary.write_text(scores.to_json() + "\n")
+        write_whole(json, scores.to_json() + "\n")
     if report:
         from evband.report.page import write_report
 

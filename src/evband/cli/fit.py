@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,6 +10,7 @@ import typer
 from evband.cli.logs import Logs, reads_logs
 from evband.cli.options import setting
 from evband.cli.progress import duration, reporting
+from evband.cli.show import say
 from evband.errors import SettingsError
 from evband.files import read_toml
 from evband.settings import check_names
@@ -92,9 +92,9 @@ def _train(model: PowerModel, trips: Trips, output: Path, resume: bool) -> None:
 
     checkpoint = Checkpoint(output.with_name(output.name + ".checkpoint"), resume)
     if checkpoint.path.exists() and not resume:
-        _say(f"{checkpoint.path} of an interrupted run is overwritten; --resume would have gone on with it")
+        say(f"{checkpoint.path} of an interrupted run is overwritten; --resume would have gone on with it")
     if resume and not checkpoint.path.exists():
-        _say(f"there is no {checkpoint.path} to go on from; training from the start")
+        say(f"there is no {checkpoint.path} to go on from; training from the start")
     try:
         with reporting("epoch") as report:
 
@@ -102,14 +102,10 @@ def _train(model: PowerModel, trips: Trips, output: Path, resume: bool) -> None:
                 score = "" if now.log_score is None else f", held-out log score {now.log_score:.3f}"
                 report(now.epoch, now.epochs, f"loss {now.loss:.3f}{score}, {duration(now.seconds_left)} left")
 
-            model.fit(trips, progress=show, say=_say, checkpoint=checkpoint)
+            model.fit(trips, progress=show, say=say, checkpoint=checkpoint)
         model.save(output)
     except KeyboardInterrupt:
         kept = f"finished epochs are in {checkpoint.path}; the same command with --resume goes on"
-        _say(f"stopped: {kept if checkpoint.path.exists() else 'no epoch was finished, nothing was kept'}")
+        say(f"stopped: {kept if checkpoint.path.exists() else 'no epoch was finished, nothing was kept'}")
         raise
     checkpoint.remove()
-
-
-def _say(text: str) -> None:
-    print(f"evband: {text}", file=sys.stderr, flush=True)

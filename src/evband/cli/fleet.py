@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from evband.cli.show import warn
 
 fleet = typer.Typer(no_args_is_help=True, help="Many cars at once: one base, and a small part for each car.")
 
@@ -144,5 +145,5 @@ def _run(kind: str, logs: list[str], output: Path, **options: object) -> None:
         table = run_fleet(kind, logs, output, tell=tell, **options)  # type: ignore[arg-type]
     bad = table.filter(table["warning"] != "") if "warning" in table.columns else table.clear()
     for row in bad.head(10).to_dicts():
-        print(f"evband: warning: {row['vehicle_id']}: {row['warning']}", file=sys.stderr)
+        warn(f"{row['vehicle_id']}: {row['warning']}")
     print(f"{output / TABLES[kind]}.parquet: {table['vehicle_id'].n_unique()} cars, {len(bad)} with a warning")

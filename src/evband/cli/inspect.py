@@ -31,12 +31,11 @@ def inspect(
     from evband.logs.summary import summary_json, trip_summary
 
     if write_map is not None:
-        from evband.files import whole_file
+        from evband.files import write_whole
         from evband.logs.guess import guess_map
 
         guess = guess_map(Path(logs.names[0]))
-        with whole_file(write_map) as temporary:
-            temporary.write_text(guess, encoding="utf-8")
+        write_whole(write_map, guess)
         print(f"{write_map}: a first guess; correct it, then: evband inspect {logs.names[0]} --map {write_map}")
         return
     trips = logs.read()

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
+from evband.cli.show import say, warn
 from evband.errors import EvbandError, SettingsError
 
 if TYPE_CHECKING:
@@ -91,26 +92,21 @@ class Logs:
         )
         for trip in trips:
             for copy in trip.report.of("copy") if trip.report else ():
-                self.warn(f"{trip.trip_id}: {copy.text}")
+                warn(f"{trip.trip_id}: {copy.text}")
         return trips
-
-    @staticmethod
-    def warn(text: str) -> None:
-        """One warning on standard error."""
-        print(f"evband: warning: {text}", file=sys.stderr, flush=True)
 
     def warn_of_faults(self, trips: Trips) -> None:
         """Repeat what `evband inspect` calls wrong: nothing is trained on in silence."""
         from evband.logs.summary import warnings_of
 
         for text in warnings_of(trips):
-            self.warn(text)
+            warn(text)
 
     def list_skipped(self) -> None:
         """Name what --skip-bad left out, on standard error."""
         if self.skipped:
             count = len(self.skipped)
-            print(f"evband: warning: {count} {'log was' if count == 1 else 'logs were'} skipped:", file=sys.stderr)
+            say(f"warning: {count} {'log was' if count == 1 else 'logs were'} skipped:")
             for problem in self.skipped:
                 print(f"  {problem}", file=sys.stderr)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -31,4 +32,9 @@ def setting(name: str, *names: str, what: str = "") -> Any:
     return typer.Option(*names, help=text, metavar="|".join(choices) or None, autocompletion=complete)
 
 
+Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A fitted model, car.evband.")]
+TableOut = Annotated[
+    Path, typer.Option("--output", "-o", help="Table to write: .parquet, .csv, .jsonl; - is standard output.")
+]
+Level = Annotated[float, typer.Option(help="Share of measurements the band should hold.")]
 ShowUnits = Annotated[Units, typer.Option("--units", help="Show distances in kilometres or miles.")]

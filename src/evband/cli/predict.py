@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from evband.cli.logs import Logs, reads_logs
+from evband.cli.options import Level, Model, TableOut
 from evband.cli.seen import warn_if_not_calibrated
 from evband.cli.show import tell
 
@@ -20,12 +20,10 @@ class Interval(StrEnum):
 
 @reads_logs
 def predict(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A fitted model, car.evband.")],
+    model: Model,
     logs: Logs,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="Table to write: .parquet, .csv, .jsonl; - is standard output.")
-    ],
-    level: Annotated[float, typer.Option(help="Share of measurements the band should hold.")] = 0.9,
+    output: TableOut,
+    level: Level = 0.9,
     interval: Annotated[
         Interval, typer.Option(help="Exact quantiles of the mixture, or the closed form.")
     ] = Interval.MIXTURE,

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from evband.cli.fleet import By, Drag, Mass, OwnBase, Sheets, Workers
+from evband.cli.show import warn
 
 
 def prior(
@@ -36,5 +36,5 @@ def prior(
     options = {"by": by, "sheets": sheets, "mass_kg": mass_kg, "cda_m2": cda_m2, "base": base, "workers": workers}
     cars, table = learn_prior(places, output, **options)
     for row in table.filter(table["warning"] != "").head(10).to_dicts():
-        print(f"evband: warning: {row['vehicle_id']}: {row['warning']}", file=sys.stderr)
+        warn(f"{row['vehicle_id']}: {row['warning']}")
     print(f"{output}: learned from {cars} cars")

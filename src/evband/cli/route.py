@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from evband.cli.options import ShowUnits, Units
+from evband.cli.show import say
 
 if TYPE_CHECKING:
     from evband.routes import Route
@@ -49,7 +49,7 @@ def route(
 
     way = read_route(route_source(places or [], router, distance_km, speed_kmh, dem))
     for note in way.notes:
-        print(f"evband: note: {note}.", file=sys.stderr)
+        say(f"note: {note}.")
     if output:
         with whole_file(output) as temporary:
             profile_of(way).write_csv(temporary, float_precision=6)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
 from evband.calibration.value import Calibration
+from evband.cli.show import warn
 
 if TYPE_CHECKING:
     from evband.model import PowerModel
@@ -18,10 +18,9 @@ def warn_if_not_calibrated(model: PowerModel) -> None:
     if found.how == "none" and model.adaptation_ is None:  # a started model says on its card what its bands rest on
         asked = found.why != Calibration().why
         why = found.why.removeprefix("not calibrated: ") if asked else "fitted with --no-calibrate"
-        print(
-            f"evband: warning: this model is not calibrated ({why}), so its bands may be too narrow or too wide; "
-            "evband calibrate does it with 9 new trips or more.",
-            file=sys.stderr,
+        warn(
+            f"this model is not calibrated ({why}), so its bands may be too narrow or too wide; "
+            "evband calibrate does it with 9 new trips or more"
         )
 
 
@@ -30,17 +29,11 @@ def warn_of_training_trips(model: PowerModel, trips: Trips, so: str) -> None:
     seen = trips.among(model.fingerprints_)
     if seen:
         named = f"{seen[0]}{', ...' if seen[1:] else ''}"
-        print(
-            f"evband: warning: {len(seen)} of {len(trips)} trips were in the training or calibration data ({named}), {so}",
-            file=sys.stderr,
-        )
+        warn(f"{len(seen)} of {len(trips)} trips were in the training or calibration data ({named}), {so}")
 
 
 def warn_of_a_share(soc: float) -> None:
     """A state of charge under one percent is more often a share: 0.6 for 60 %."""
     if 0 < soc <= 1:
         meant = f"{100 * soc:g}"
-        print(
-            f"evband: warning: --soc {soc:g} is {soc:g} percent; write --soc {meant} if you mean {meant}.",
-            file=sys.stderr,
-        )
+        warn(f"--soc {soc:g} is {soc:g} percent; write --soc {meant} if you mean {meant}")

@@ -1,4 +1,4 @@
-"""Tables on standard output: as wide as the terminal, or as wide as they are where a file or a pipe takes them."""
+"""What commands show: tables on standard output, as wide as the terminal or as they are; words beside them on standard error."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from evband.files import STDOUT
+
 if TYPE_CHECKING:
     from rich.console import Console
 
 WIDE = 10_000
-STDOUT = Path("-")
 
 
 def console(output: Path | None = None) -> Console:
@@ -25,3 +26,13 @@ def console(output: Path | None = None) -> Console:
 def tell(text: str, output: Path) -> None:
     """Say what was written: on standard output, unless that is what was written to."""
     print(text, file=sys.stderr if output == STDOUT else sys.stdout)
+
+
+def say(text: str) -> None:
+    """One line on standard error."""
+    print(f"evband: {text}", file=sys.stderr, flush=True)
+
+
+def warn(text: str) -> None:
+    """One warning there, which ends with a full stop."""
+    say(f"warning: {text.rstrip('.')}.")

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from evband.cli.options import ShowUnits, Units
+from evband.cli.options import ShowUnits, TableOut, Units
 from evband.cli.show import console, tell
 
 
 def simulate(
     vehicle: Annotated[str, typer.Argument(help="sedan_1, sedan_2, truck, hatchback, highway, or all.")],
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="Table to write: .parquet, .csv, .jsonl; - is standard output.")
-    ],
+    output: TableOut,
     hz: Annotated[
         float, typer.Option(help="Rows per second on the dynamometer; the highway's app keeps to 1 Hz.")
     ] = 10.0,

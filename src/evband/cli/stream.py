@@ -8,13 +8,16 @@ from typing import Annotated
 
 import typer
 
+from evband.cli.options import Level, Model
+from evband.cli.show import warn
+
 
 def stream(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A fitted model, car.evband.")],
+    model: Model,
     adapt: Annotated[
         bool, typer.Option("--adapt", help="Learn from measured power as it comes; a started model learns its car.")
     ] = False,
-    level: Annotated[float, typer.Option(help="Share of measurements the band should hold.")] = 0.9,
+    level: Level = 0.9,
     soc: Annotated[float | None, typer.Option(help="State of charge at the start, in percent.")] = None,
     capacity_kwh: Annotated[
         float | None,
@@ -42,7 +45,7 @@ def stream(
             )
         battery = Battery(fitted, soc, capacity_kwh, route, reserve_soc)
         for note in battery.notes:
-            print(f"evband: warning: {note}.", file=sys.stderr)
+            warn(note)
     lines = LineStream(fitted, level, adapt, battery)
     if state is not None:
         resume(lines, state)

@@ -10,6 +10,7 @@ import typer
 
 from evband.cli.options import setting
 from evband.cli.progress import reporting
+from evband.cli.show import say
 
 if TYPE_CHECKING:
     from evband.studies.cases import Case
@@ -85,12 +86,12 @@ def compare(
                     print(f"{prepare_case(case, recipe, prepare)}: written")
         return
     assert out is not None
-    _say(
+    say(
         f"{len(cases) * len(recipes)} fits ({len(cases)} vehicles x {len(recipes)} methods and seeds); 30 members on one simulated "
         "run take 1 to 5 minutes each on two cores, long logs longer; a stopped study goes on with the same command"
     )
     with reporting("fit") as report:
-        accuracy, calibration = run(cases, recipes, out, trained, report, _say, _header())
+        accuracy, calibration = run(cases, recipes, out, trained, report, say, _header())
     _show(accuracy, f"{out / 'table2.csv'}: accuracy and uncertainty")
     _show(calibration, f"{out / 'table3.csv'}: calibration")
 
@@ -127,7 +128,7 @@ def ablation(
     ]
     cases = _cases(vehicles, logs, None, hz, trips)
     with reporting("fit") as report:
-        table = run(cases, names, recipes, out, report, _say, _header())
+        table = run(cases, names, recipes, out, report, say, _header())
     _show(table, f"{out / 'table1.csv'}: feature sets")
 
 
@@ -161,7 +162,7 @@ def search(
         raise SettingsError("A search is on one vehicle; name one with --vehicles or --logs.")
     plan = Plan(trials, sampler, members, max_epochs, seed, str(device))
     with reporting("trial") as report:
-        table = run(cases[0], plan, out, report, _say)
+        table = run(cases[0], plan, out, report, say)
     rate = pl.col("rate").map_elements("{:.2g}".format, return_dtype=pl.String)
     _show(table.sort("log_score").head(5).with_columns(rate), f"{out / 'trials.csv'}: the best of {len(table)} trials")
     print(f"{out / 'best.toml'}: settings for evband fit --config")
@@ -213,7 +214,3 @@ def _show(table: object, title: str) -> None:
         tbl_hide_column_data_types=True, tbl_formatting="ASCII_MARKDOWN",
     ):  # fmt: skip
         print(f"{title}\n{table}")
-
-
-def _say(text: str) -> None:
-    print(f"evband: {text}", file=sys.stderr, flush=True)

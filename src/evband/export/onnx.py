@@ -20,7 +20,7 @@ from evband.export.graph import Graph
 from evband.export.onnx_bands import mixture_head, quantile_head, unit_of
 from evband.export.onnx_features import channel_inputs, feature_columns
 from evband.features import HELD
-from evband.files import whole_file
+from evband.files import write_whole
 from evband.network.heads import HEADS
 from evband.network.heads.quantile import LEVELS
 from evband.network.inference import standard_of
@@ -34,8 +34,7 @@ if TYPE_CHECKING:
 
 def export_onnx(path: str | Path, graph: Any) -> None:
     """Write what ``ensemble_graph`` made, whole or not at all."""
-    with whole_file(path) as temporary:
-        temporary.write_bytes(graph.SerializeToString())
+    write_whole(path, graph.SerializeToString())
 
 
 def ensemble_graph(

@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from evband import __version__
-from evband.files import whole_file
+from evband.files import write_whole
 from evband.fleet.drift import ALARM
 from evband.report.html import Html, section, table, text
 
@@ -36,8 +36,7 @@ def write_fleet_report(path: Path, cars: pl.DataFrame, before: Before | None = N
         f'<title>Fleet · evband</title><link rel="icon" href="data:,"><style>{css}</style></head><body><main>{body}</main>'
         f"<footer><p>Written by evband {__version__}. The file is complete in itself and loads nothing.</p></footer></body></html>"
     )
-    with whole_file(path) as temporary:
-        temporary.write_text(page, encoding="utf-8")
+    write_whole(path, page)
 
 
 def _head(rows: list[dict[str, Any]], good: list[dict[str, Any]]) -> str:

@@ -8,10 +8,9 @@ from pathlib import Path
 import polars as pl
 
 from evband.errors import SettingsError
-from evband.files import whole_file
+from evband.files import STDOUT, whole_file
 from evband.trips import Trips
 
-STDOUT = Path("-")
 _ENDINGS = (".parquet", ".csv", ".jsonl")
 
 

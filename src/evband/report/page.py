@@ -14,7 +14,7 @@ import numpy as np
 
 from evband import __version__
 from evband.errors import require
-from evband.files import whole_file
+from evband.files import write_whole
 from evband.report import figures, sections, words
 from evband.report.chapter import Chapter
 from evband.report.html import Html, table, text
@@ -47,8 +47,7 @@ def write_report(path: str | Path, model: PowerModel, bands: Bands, scores: Scor
 def write_page(path: str | Path, chapters: Sequence[Chapter], title: str = "Battery power from motion") -> None:
     """Write one page on several models: what a band is, an overview, then a chapter each."""
     page = html_page(chapters, title)
-    with whole_file(path) as temporary:
-        temporary.write_text(page, encoding="utf-8")
+    write_whole(path, page)
 
 
 def html_page(chapters: Sequence[Chapter], title: str) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, TextIO
 
 from evband.errors import SettingsError
-from evband.files import read_bounded, whole_file
+from evband.files import read_bounded, write_whole
 from evband.streaming.lines import LineStream
 
 KEEP_EVERY_S = 30.0
@@ -34,8 +34,7 @@ def resume(lines: LineStream, path: Path) -> None:
 
 
 def keep(lines: LineStream, path: Path) -> None:
-    with whole_file(path) as temporary:
-        temporary.write_text(json.dumps(lines.to_dict()), encoding="utf-8")
+    write_whole(path, json.dumps(lines.to_dict()))
 
 
 class Stopped(SystemExit):

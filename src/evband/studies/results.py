@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from evband.errors import SettingsError
-from evband.files import whole_file
+from evband.files import write_whole
 
 Row = dict[str, Any]
 
@@ -59,9 +59,8 @@ class Results:
         kept = [other for other in self.rows() if not self._same(other, row)] + [row]
         frame = pl.DataFrame(kept, infer_schema_length=None).sort(self.key)
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        with whole_file(self.path) as temporary:
-            head = "".join(f"# {line}\n" for line in self.header)
-            temporary.write_text(head + frame.write_csv(float_precision=6))
+        head = "".join(f"# {line}\n" for line in self.header)
+        write_whole(self.path, head + frame.write_csv(float_precision=6))
 
     def _same(self, a: Mapping[str, Any], b: Mapping[str, Any]) -> bool:
         return all(_equal(a.get(name), b.get(name)) for name in self.key)
@@ -92,6 +91,5 @@ def table(rows: Sequence[Row], columns: Sequence[str], key: Sequence[str]) -> pl
 
 def write_table(rows: Sequence[Row], columns: Sequence[str], key: Sequence[str], path: Path) -> pl.DataFrame:
     shaped = table(rows, columns, key)
-    with whole_file(path) as temporary:
-        temporary.write_text(shaped.write_csv(float_precision=4))
+    write_whole(path, shaped.write_csv(float_precision=4))
     return shaped

@@ -18,7 +18,7 @@ import polars as pl
 
 from evband.errors import SettingsError, require
 from evband.features import Rows
-from evband.files import whole_file
+from evband.files import write_whole
 from evband.network.anchors import make_prior
 from evband.settings import Settings, resolve
 from evband.studies import figures
@@ -190,8 +190,7 @@ def _write(study: Any, finished: tuple[Any, ...], case: Case, plan: Plan, out: P
     trials = pl.DataFrame(rows, infer_schema_length=None)
     if trials.is_empty():
         return trials
-    with whole_file(out / "trials.csv") as temporary:
-        temporary.write_text(trials.write_csv(float_precision=6))
+    write_whole(out / "trials.csv", trials.write_csv(float_precision=6))
     figures.search(trials, PARAMETERS, out / "search.png")
     complete = trials.filter(pl.col("state") == "complete").sort("log_score")
     if len(complete):
@@ -200,8 +199,7 @@ def _write(study: Any, finished: tuple[Any, ...], case: Case, plan: Plan, out: P
         lines += [f"features = {json.dumps(case.features)}", f"hz = {json.dumps(case.hz)}"]
         lines += [f"{name} = {json.dumps(best[name])}" for name in PARAMETERS if name != "epochs"]
         lines.append(f"epochs = {best['last_epoch']}")
-        with whole_file(out / "best.toml") as temporary:
-            temporary.write_text("\n".join(lines) + "\n")
+        write_whole(out / "best.toml", "\n".join(lines) + "\n")
     return trials
 
 
