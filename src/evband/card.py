@@ -26,11 +26,11 @@ from numpy.typing import NDArray
 
 from evband.errors import ArtifactError
 from evband.features.physics import LOADS, PUSH_MS2, steady_rows
+from evband.vehicles.physics import AIR_DENSITY
 
 if TYPE_CHECKING:
     from evband.model import PowerModel
 
-AIR_DENSITY = 1.2  # kg/m3
 SLOWEST_MS = 20 / 3.6
 FLOOR_NEAR = 0.05  # nu this near to its floor sits on it
 

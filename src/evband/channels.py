@@ -72,6 +72,9 @@ COORDINATES = ("latitude_deg", "longitude_deg")
 """Kept with readings as logged, for elevation from tiles; never on a grid, where a lost fix would end a segment."""
 
 STANDING_KMH = 1.0  # slower is a standstill
+CHARGING_KW = -0.5  # less than this at a standstill comes from a charger
+NEW_TRIP_S = 600.0  # a silence that is longer begins another drive
+SIMULATED = "sim_"  # how the ids of simulated trips begin
 EDGES = ("speed_start_kmh", "speed_end_kmh")
 """Columns that only the grid has: the speeds at a bin's two edges, as far as they are known at its end."""
 

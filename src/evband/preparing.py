@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from evband.channels import SIMULATED
 from evband.errors import SettingsError, TripsError
 from evband.features import FeatureMap, Rows
 from evband.features.checking import NO_POWER
@@ -43,7 +44,7 @@ class Prepared:
             "trips": len(trips),
             "rows": len(self.rows),
             "hours": len(self.rows) / settings.hz / 3600,
-            "simulated": sum(trip.trip_id.startswith("sim_") for trip in trips),
+            "simulated": sum(trip.trip_id.startswith(SIMULATED) for trip in trips),
             "unused": [*partly, *flat],
         }
 

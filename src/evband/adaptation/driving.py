@@ -19,7 +19,7 @@ from safetensors import SafetensorError
 
 from evband.adaptation.checks import another_car, check_evidence
 from evband.adaptation.update import evidence_of, updated
-from evband.channels import STANDING_KMH
+from evband.channels import CHARGING_KW, STANDING_KMH
 from evband.errors import EvbandError, SettingsError, TripsError
 from evband.features import WARMUP_S
 from evband.trips.identity import ENOUGH, marks
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 FIRST_S, GROWTH, MOST_S = 60.0, 1.25, 1800.0
 PARKED_S = 300.0  # standing longer ends a drive
-CHARGING_KW = -0.5  # at a standstill: what comes in is not the car's own doing
 EXTRA = 3  # numbers of a row beside its features: whether the state starts there, speed, power
 LARGEST = 1e6  # no feature of a row is beyond it
 COMPARED_S = 60.0  # over which a model that has learned is compared with the one before

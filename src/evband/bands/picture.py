@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from evband.channels import SIMULATED
 from evband.errors import TripsError, require
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def draw(bands: Bands, trip_id: str | None, level: float, axes: Any) -> Any:
     axes.fill_between(minutes, lower, upper, color=BLUE, alpha=0.25, lw=0, label=f"{level:.0%} band")
     axes.plot(minutes, part.mean, color=BLUE, lw=1, label="mean")
     if part.power_kw is not None and np.isfinite(part.power_kw).any():
-        word = "simulated" if str(chosen).startswith("sim_") else "measured"
+        word = "simulated" if str(chosen).startswith(SIMULATED) else "measured"
         axes.plot(minutes, part.power_kw, color="#222", lw=0.7, label=word)
     axes.set(xlabel="minutes", ylabel="power, kW", title=chosen)
     axes.legend(frameon=False)

@@ -18,14 +18,14 @@ from numpy.typing import NDArray
 
 from evband.energy.drives import Drive
 from evband.errors import ArtifactError, SettingsError
+from evband.vehicles.physics import AIR_DENSITY, DRIVING, GRAVITY, REGENERATING
 
 if TYPE_CHECKING:
     from evband.model import PowerModel
 
 Array = NDArray[np.float64]
 
-GRAVITY, AIR_DENSITY = 9.81, 1.2
-EFFICIENCY, REGAINED, ROLLING = 0.88, 0.65, 0.009
+ROLLING = 0.009
 DRAG_M2, DRAG_LIMITS_M2 = 0.65, (0.4, 1.2)  # where the model cannot tell, and what of a car's is believed
 IDLE_KW, IDLE_LIMITS_KW = 0.5, (0.2, 5.0)
 
@@ -58,13 +58,13 @@ def load_kw(kg: float, drive: Drive) -> Array:
     climb = 0.0 if drive.climb_ms is None else drive.climb_ms
     change = np.diff(v, prepend=v[:1]) * drive.hz
     wheel = kg * (ROLLING * GRAVITY * v + change * v + GRAVITY * climb) / 1000.0
-    return np.where(wheel * np.sign(kg) > 0, wheel / EFFICIENCY, REGAINED * wheel)
+    return np.where(wheel * np.sign(kg) > 0, wheel / DRIVING, REGENERATING * wheel)
 
 
 def wind_kw(head_ms: float, drag_m2: float, drive: Drive) -> Array:
     """[T] kW at the battery against such a head wind."""
     v = drive.speed_kmh / 3.6
-    return np.asarray(AIR_DENSITY * drag_m2 * (v * v * head_ms + 0.5 * v * head_ms * abs(head_ms)) / 1000.0 / EFFICIENCY)  # fmt: skip
+    return np.asarray(AIR_DENSITY * drag_m2 * (v * v * head_ms + 0.5 * v * head_ms * abs(head_ms)) / 1000.0 / DRIVING)  # fmt: skip
 
 
 def stops_kw(minutes: float, idle_kw: float, drive: Drive, route_km: float) -> Array:

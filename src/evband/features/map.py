@@ -234,7 +234,7 @@ class FeatureMap:
 
         return FeatureStream(self)
 
-    def least_squares(self, ridge: float = 1e-5) -> np.ndarray:
+    def least_squares(self, ridge: float = road_load.RIDGE) -> np.ndarray:
         """Weights [K] that minimise mean (z - r w)^2 + ridge |w|^2 over training rows, z = (y - y_mean) / y_std.
 
         r and z are centred on training rows, so there is no intercept: y = y_mean + y_std * (r w). Held to physics.

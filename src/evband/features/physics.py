@@ -22,6 +22,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from evband.features.road_load import RIDGE
+from evband.vehicles.physics import wheel_power
+
 if TYPE_CHECKING:
     from evband.features.map import FeatureMap
 
@@ -100,8 +103,6 @@ def limits_of(features: FeatureMap) -> Limits | None:
             f"the car moves like {side} {kg:g} kg" for side, kg in zip(("less than", "over"), masses, strict=True)
         ]
     for kmh in SEEN * top * np.array([0.6, 0.8, 1.0]) if features.sheet else ():
-        from evband.vehicles.physics import wheel_power
-
         at_wheels = float(wheel_power(kmh / 3.6, 0.0, *features.sheet).total_kw)
         steady = steady_rows(features, np.array([kmh]))[0] - standing
         rows += [steady, -steady]
@@ -124,7 +125,7 @@ def held_to_physics(features: FeatureMap, gram: Array) -> Array:
 def contradictions(features: FeatureMap) -> list[str]:
     """What plain least squares on the training rows says against physics."""
     limits = limits_of(features)
-    plain = np.linalg.solve(features.gram + 1e-5 * np.eye(len(features.gram)), features.moment)
+    plain = np.linalg.solve(features.gram + RIDGE * np.eye(len(features.gram)), features.moment)
     return [] if limits is None else limits.contradicted(plain)
 
 

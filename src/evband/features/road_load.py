@@ -16,11 +16,11 @@ from typing import TypeVar
 import numpy as np
 
 from evband.errors import ChannelError
+from evband.vehicles.physics import COOLING_ABOVE_C, HEATING_BELOW_C
 
 Value = TypeVar("Value", float, np.ndarray)
 
 FORCES = ("force_n", "road_load_n", "parasitic_n")
-COLD_C, HOT_C = 18.0, 22.0  # below heats, above cools; in between the cabin asks for neither
 
 HINGE_SHARE = 0.003  # of a term's deviation, that each side of a knot must have; at 1 % of a Gaussian it is 0.03
 MIDDLE = (0.1, 0.25, 0.5, 0.75, 0.9)
@@ -35,6 +35,7 @@ OF_WEATHER = {  # effect -> terms and inputs that are made of it
     "wind": ("wind_ms", "v^2*wind"),
 }
 
+RIDGE = 1e-5  # of least squares on standardised terms
 FEW_TRIPS = 9  # under so many, rows are many but much alike: least squares and the terms' reach are more careful
 GRADE_LENGTH_M = 25.0  # memory of the slope: averages 1 m steps, yet follows the road (60 m cost the Tesla 10 %)
 GRADE_PRIOR_M2 = 10.0  # how much spread along the road it takes to believe a slope
@@ -71,7 +72,7 @@ def positive(x: Value) -> Value:
 
 def ambient_hinges(ambient_c: Value) -> tuple[Value, Value]:
     """Degrees that call for heating and for cooling; linear ambient misleads as soon as the season changes."""
-    return positive(COLD_C - ambient_c), positive(ambient_c - HOT_C)
+    return positive(HEATING_BELOW_C - ambient_c), positive(ambient_c - COOLING_ABOVE_C)
 
 
 def air_density(ambient_c: Value) -> Value:

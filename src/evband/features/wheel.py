@@ -18,14 +18,14 @@ import numpy as np
 from evband.errors import ArtifactError
 from evband.features.map import FeatureMap, _columns
 from evband.features.road_load import CHANGE, FADE, KINETIC, air_density, ambient_hinges, positive
+from evband.vehicles.physics import GRAVITY, ROTATING
 
 Wheel = tuple[float, float, float]  # mass in kg with driver and load, CdA in m2, c_rr
 
 OPTIONAL = ("elevation_m", "ambient_temp_c")  # may be missing in a log
 KNOTS_W_KG = (-25.0, -12.0, -5.0, 5.0, 12.0, 25.0)  # efficiency and regeneration bend there
 USUAL_KG = 1500.0
-ROTATING = 1.05  # inertia of wheels and motor beside the mass
-GRAVITY, AIR = 9.81, 1.225  # m/s2; kg/m3 at 15 C
+AIR = 1.225  # kg/m3 at 15 C
 FARTHEST = 6.0  # deviations that an input may stray
 OWN = ("own mass_kg", "own cda_m2", "own crr")  # signals of rows that belong to other cars than the sheet's
 MILD_C = 20.0  # stands in for an unknown temperature: neither heats nor cools

@@ -15,7 +15,7 @@ from evband.files import read_toml
 MOST_BYTES = 16 << 20  # of a configuration: twenty thousand cars have 4 MB
 SOURCES = ("ovms", "teslamate", "fleet_telemetry", "wican", "json", "abrp", "elm327", "replay")
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
-_LOCAL = ("127.0.0.1", "::1", "localhost")
+LOCAL = ("127.0.0.1", "::1", "localhost")
 Section = TypeVar("Section")
 
 
@@ -248,7 +248,7 @@ def check_server(server: Server, where: str, folder: Path = Path()) -> None:
         raise SettingsError(f"{where}: [server] port is {server.port}; give one from 1 to 65535.")
     if (server.cert is None) != (server.key is None):
         raise SettingsError(f"{where}: [server] needs cert and key together for TLS; give both or neither.")
-    if server.host not in _LOCAL and server.token_file is None:
+    if server.host not in LOCAL and server.token_file is None:
         raise SettingsError(
             f"{where}: [server] host {server.host} can be reached from elsewhere; set token_file to a file with a secret "
             "(chmod 600), or listen on 127.0.0.1."

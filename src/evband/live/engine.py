@@ -16,6 +16,7 @@ from evband.live.assemble import Batch, nth_of
 from evband.live.learning import Learning
 from evband.live.parts import Parts
 from evband.live.power_check import PowerCheck
+from evband.live.schema import BAND
 from evband.live.slow import INSTANT, PATIENCE_S, Slow
 from evband.live.tally import Tally
 from evband.network.tick import engine_of
@@ -29,7 +30,6 @@ Array = NDArray[np.float64]
 Cars = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 CHANNELS = tuple(VALUES)
-BAND = ("mean_kw", "lower_kw", "upper_kw", "aleatoric_kw", "epistemic_kw")
 _SPEED, _POWER, _ACCELERATION = (CHANNELS.index(name) for name in ("speed_kmh", "power_kw", "acceleration_ms2"))
 
 

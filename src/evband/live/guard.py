@@ -13,7 +13,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from evband.live.config import Server
+from evband.live.config import LOCAL, Server
 
 COOKIE = "evband_token"
 OPEN_PATHS = ("/healthz", "/1/tlm/send")  # no token: the first tells nothing, the second has tokens of its own
@@ -26,7 +26,6 @@ HEADERS = (
     (b"cross-origin-resource-policy", b"same-origin"),
     (b"permissions-policy", b"geolocation=(), camera=(), microphone=()"),
 )  # fmt: skip
-LOCAL = ("127.0.0.1", "localhost", "::1")
 SAFE = ("GET", "HEAD", "OPTIONS")
 MOST_ADDRESSES = 10_000
 

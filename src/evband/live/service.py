@@ -12,6 +12,7 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
+from evband.channels import NEW_TRIP_S
 from evband.live import states
 from evband.live.assemble import COLUMN, SPEED, Assembler, Batch
 from evband.live.car_routes import CarRoutes
@@ -28,7 +29,7 @@ from evband.live.sources import TRUSTED
 from evband.live.store import Store
 from evband.live.trip_log import TripLog
 from evband.live.ways import Ways
-from evband.trips.bin_columns import DUPLICATE, LATE, NEW_TRIP_S
+from evband.trips.bin_columns import DUPLICATE, LATE
 
 Listener = Callable[[list[tuple[str, bytes]]], None]
 Receiver = Callable[[], Callable[[], None] | None]

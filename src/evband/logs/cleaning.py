@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from evband.channels import CHANNELS, ELECTRICAL, VALUES
+from evband.channels import CHANNELS, CHARGING_KW, ELECTRICAL, VALUES
 from evband.logs.fills import straight_line_fills
 from evband.logs.spikes import WATCHED, altitude_jumps, spikes
 from evband.logs.suspicion import suspicions, unit_by_range
@@ -20,7 +20,6 @@ AllSeries = dict[str, Series]
 Stretch = tuple[float, float]  # start_s, end_s
 
 PARKED_KMH = 0.5  # a parked car does not creep, as one in traffic may (`channels.STANDING_KMH`)
-CHARGING_KW = -0.5
 
 
 def clean(series: Mapping[str, Series], options: Cleaning) -> tuple[AllSeries, list[Finding]]:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evband.bands import Bands
+from evband.channels import SIMULATED
 from evband.scores import Scores, measured
 from evband.scores.regimes import attach, regimes
 
@@ -21,7 +22,6 @@ Array = NDArray[np.float64]
 
 APART_S = 30.0  # two worst moments are at least this far apart
 LAGS_S = 120.0
-SIMULATED = "sim_"  # how the ids of simulated trips begin
 
 
 @dataclass(frozen=True, eq=False)

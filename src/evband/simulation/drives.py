@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from evband.channels import VALUES
+from evband.channels import SIMULATED, VALUES
 from evband.errors import SettingsError
 from evband.simulation.bench import bench_run
 from evband.simulation.highway import highway_drive
@@ -81,4 +81,4 @@ def _integral(rows: pl.DataFrame, column: str) -> float:
 def _one(name: str, trip: int, hz: float, seed: int) -> pl.DataFrame:
     rng = np.random.default_rng([seed, NAMES.index(name), trip])
     frame = highway_drive(trip, rng) if name == "highway" else bench_run(name, trip, hz, rng)
-    return frame.with_columns(trip_id=pl.lit(f"sim_{name}_{trip:03d}"))
+    return frame.with_columns(trip_id=pl.lit(f"{SIMULATED}{name}_{trip:03d}"))

@@ -11,21 +11,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import stdtrit
 
-from evband.channels import CHANNELS
+from evband.channels import CHANNELS, NEW_TRIP_S
 from evband.energy import Ahead, Doubts, RowMean, SoFar, check_battery, known_battery
 from evband.energy.range import LEVELS, plan
 from evband.errors import SettingsError
+from evband.logs.border import LATEST_S, LONGEST_ID
 from evband.logs.formats.abrp import KEYS
 from evband.streaming.reasons import EVERY_S, Parts, Reasons, planned_parts
-from evband.streaming.saved import LATEST_S, check
+from evband.streaming.saved import check
 from evband.streaming.ticks import Stream
 from evband.trips.bins import Bins, Row
 
 if TYPE_CHECKING:
     from evband.model import PowerModel
 
-NEW_TRIP_S = 600.0  # silence, or a clock set back, for longer than this begins another trip
-LONGEST_ID = 200  # letters of a trip's id that count
 RANGE_EVERY_S = 10.0  # range moves slowly; between two looks the last one stands
 LIMITS = {name: (channel.low, channel.high) for name, channel in CHANNELS.items()}
 TIMES = ("utc", "time_s", "timestamp")

@@ -13,8 +13,8 @@ from typing import Any
 
 from evband.channels import CHANNELS, EDGES
 from evband.errors import SettingsError
+from evband.logs.border import LATEST_S
 
-LATEST_S = 1e12
 HUGE = 1e9  # no speed, power, energy or sum of a trip is larger
 SPEED = "speed_kmh"
 _COUNTERS = {

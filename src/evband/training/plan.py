@@ -17,7 +17,7 @@ from torch import Tensor
 
 from evband.errors import SettingsError, TripsError
 from evband.features.physics import Limits
-from evband.features.road_load import FEW_TRIPS
+from evband.features.road_load import FEW_TRIPS, RIDGE
 from evband.network.anchors import Prior, make_prior
 from evband.network.architecture import Architecture
 from evband.settings import Settings, check_run
@@ -25,7 +25,6 @@ from evband.training.checkpoint import Checkpoint, CheckpointMismatch
 from evband.training.loop import Data, Member, Progress, Trainer, run
 
 FOLDS = 5
-RIDGE = 1e-5
 FEW_RIDGE = 1e-2  # over the number of trips squared, where they are few
 
 

@@ -15,7 +15,7 @@ from collections.abc import Collection
 import numpy as np
 from numpy.typing import NDArray
 
-from evband.channels import EDGES, ELECTRICAL, STANDING_KMH
+from evband.channels import EDGES, ELECTRICAL, NEW_TRIP_S, STANDING_KMH
 from evband.compiled import compiled
 from evband.trips.between import SLOW_BINS
 from evband.trips.between_numbers import end_speed, mean_speed, slope_of, speed_at, start_speed, sureness
@@ -23,7 +23,6 @@ from evband.trips.bin_layout import Array, Bins, Layout, Rows
 from evband.trips.grid import MAX_GAP_S, held_s
 from evband.trips.motion import SAME
 
-NEW_TRIP_S = 600.0  # silence for longer than this begins another drive
 TAKEN, DUPLICATE, LATE = 0, 1, 2  # what became of a reading
 
 

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
+from evband.trips.grid import MAX_GAP_S
+
 Kind = Literal["glitch", "spike", "jump", "fill", "stuck", "gap", "charging", "parked", "sign", "unit", "rate", "copy"]
 Action = Literal["dropped", "kept", "new segment"]
 
@@ -27,7 +29,7 @@ class Cleaning:
     parked: bool = True  # standing for long: all but a margin on either side
     copies: bool = True  # recordings that lie inside another one
     limits: Mapping[str, tuple[float, float]] = field(default_factory=dict)  # channel -> (low, high) instead of its own
-    max_gap_s: float = 10.0
+    max_gap_s: float = MAX_GAP_S
     fill_s: float = 10.0  # shortest stretch of each kind that counts
     stuck_s: float = 60.0
     charging_s: float = 60.0

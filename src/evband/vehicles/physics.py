@@ -20,8 +20,8 @@ ROTATING = 1.05  # share of mass that rotating parts add to inertia
 BASE_KW = 0.5  # auxiliaries that always run
 DRIVING = 0.88  # wheel power over battery power while driving
 REGENERATING = 0.65  # battery power over wheel power while braking, friction brakes included
-HEATING_BELOW_C, HEATING_KW_PER_C = 18.0, 0.05
-COOLING_ABOVE_C, COOLING_KW_PER_C = 22.0, 0.03
+HEATING_BELOW_C, COOLING_ABOVE_C = 18.0, 22.0  # in between the cabin asks for neither
+HEATING_KW_PER_C, COOLING_KW_PER_C = 0.05, 0.03
 
 
 class WheelPower(NamedTuple):

@@ -10,14 +10,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from evband.channels import from_unit
+from evband.channels import NEW_TRIP_S, from_unit
 from evband.errors import LogError
 from evband.logs import border
 from evband.logs.formats import claims, text
 from evband.trips.readings import Readings, Series
 
 Array = NDArray[np.float64]
-SILENCE_S = 600.0  # a log silent for longer than this went on with another drive
 
 
 @dataclass(frozen=True)
@@ -81,7 +80,7 @@ def drives(
     format: str,
     found: Mapping[str, Series],
     notes: tuple[str, ...],
-    silence_s: float = SILENCE_S,
+    silence_s: float = NEW_TRIP_S,
 ) -> list[Readings]:
     """The readings cut where speed is silent for long; each drive with at least two speeds."""
     if "speed_kmh" not in found or len(found["speed_kmh"][0]) == 0:
