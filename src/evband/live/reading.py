@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from evband.channels import CHANNELS, VALUES
-from evband.logs.formats.abrp import KEYS
+from evband.logs.telemetry import KEYS, time_of
 
 CHARGING, CAPACITY = "charging", "capacity_kwh"
 EXTRAS = (CHARGING, CAPACITY)  # not channels of a model, but of a battery
@@ -19,7 +19,6 @@ LIMITS = {name: (CHANNELS[name].low, CHANNELS[name].high) for name in VALUES} | 
     CHARGING: (0.0, 1.0),
     CAPACITY: (0.5, 2000.0),
 }
-TIMES = ("utc", "time_s", "timestamp")
 SAMPLE_KEYS = KEYS | {"is_charging": CHARGING, "capacity": CAPACITY, CHARGING: CHARGING, CAPACITY: CAPACITY}
 
 
@@ -59,14 +58,6 @@ def number(raw: Any) -> float | None:
     return None
 
 
-def seconds(raw: Any) -> float | None:
-    """A time in seconds; some senders write milliseconds."""
-    value = number(raw)
-    if value is None or not math.isfinite(value):
-        return None
-    return value / 1000.0 if value > 1e11 else value
-
-
 def sample(car: str, message: Mapping[str, Any], retained: bool = False) -> Sample | None:
     """A telemetry object (ABRP's keys or our channels) as a sample; None where it has no channel of ours. What is not a number
     is passed on as NaN, to be counted; null is nothing."""
@@ -78,5 +69,4 @@ def sample(car: str, message: Mapping[str, Any], retained: bool = False) -> Samp
             values[channel] = math.nan if value is None else value
     if not values:
         return None
-    at = next((seconds(message[key]) for key in TIMES if key in message), None)
-    return Sample(car, values, at, retained)
+    return Sample(car, values, time_of(message), retained)

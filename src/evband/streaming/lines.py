@@ -15,8 +15,8 @@ from evband.channels import CHANNELS, NEW_TRIP_S
 from evband.energy import Ahead, Doubts, RowMean, SoFar, check_battery, known_battery
 from evband.energy.range import LEVELS, plan
 from evband.errors import SettingsError
+from evband.logs import telemetry
 from evband.logs.border import LATEST_S, LONGEST_ID
-from evband.logs.formats.abrp import KEYS
 from evband.streaming.reasons import EVERY_S, Parts, Reasons, planned_parts
 from evband.streaming.saved import check
 from evband.streaming.ticks import Stream
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 RANGE_EVERY_S = 10.0  # range moves slowly; between two looks the last one stands
 LIMITS = {name: (channel.low, channel.high) for name, channel in CHANNELS.items()}
-TIMES = ("utc", "time_s", "timestamp")
 NOTHING = {
     "mean_kw": None, "lower_kw": None, "upper_kw": None, "aleatoric_kw": None, "epistemic_kw": None, "warmup": True, "outside": False,
 }  # fmt: skip
@@ -112,18 +111,16 @@ class LineStream:
         """The answer to one line: a band, or an error object."""
         self.lines += 1
         try:
-            sample = json.loads(text)
+            sample = telemetry.unwrapped(json.loads(text))
         except (ValueError, RecursionError):
             return self._error("it is not JSON")
-        if isinstance(sample, dict) and isinstance(sample.get("tlm"), dict):
-            sample = sample["tlm"]
-        if not isinstance(sample, dict):
+        if sample is None:
             return self._error("it is not a JSON object")
-        given = next((sample[key] for key in TIMES if key in sample), None)
-        time = _number(given)
+        time = telemetry.time_of(sample)
         if time is None:
             return self._error("it has no time; every object needs utc (seconds)")
-        return json.dumps({"utc": given} | self.sample(time / 1000.0 if time > 1e11 else time, sample))
+        given = next(sample[key] for key in telemetry.TIMES if key in sample)
+        return json.dumps({"utc": given} | self.sample(time, sample))
 
     def _error(self, what: str) -> str:
         return json.dumps({"error": f"Line {self.lines} was passed over: {what}.", "line": self.lines})
@@ -271,10 +268,10 @@ def readings(sample: Mapping[str, Any]) -> dict[str, float]:
     """Our channels in a telemetry object; what cannot be is left out, power is made of current and voltage if need be."""
     values = {}
     for key, raw in sample.items():
-        channel = KEYS.get(key)
+        channel = telemetry.KEYS.get(key)
         if channel is None:
             continue
-        value = _number(raw)
+        value = telemetry.number(raw)
         if value is not None:
             low, high = LIMITS[channel]
             if low <= value <= high:
@@ -282,13 +279,3 @@ def readings(sample: Mapping[str, Any]) -> dict[str, float]:
     if "power_kw" not in values and "battery_current_a" in values and "battery_voltage_v" in values:
         values["power_kw"] = values["battery_current_a"] * values["battery_voltage_v"] / 1000.0
     return values
-
-
-def _number(raw: Any) -> float | None:
-    if isinstance(raw, bool) or raw is None:
-        return None
-    try:
-        value = float(raw)
-    except (TypeError, ValueError, OverflowError):
-        return None
-    return value if math.isfinite(value) else None

@@ -10,6 +10,7 @@ import orjson
 
 from evband.live.config import Car, Mqtt
 from evband.live.reading import Sample, sample
+from evband.logs.telemetry import unwrapped
 
 
 def decode(payload: bytes | str) -> Any:
@@ -25,10 +26,8 @@ def decode(payload: bytes | str) -> Any:
 
 def message(car: str, payload: bytes | str, retained: bool = False) -> Sample:
     """One object, bare or wrapped as ABRP's `{"tlm": {...}}`."""
-    found = decode(payload)
-    if isinstance(found, dict) and isinstance(found.get("tlm"), dict):
-        found = found["tlm"]
-    if not isinstance(found, dict):
+    found = unwrapped(decode(payload))
+    if found is None:
         raise ValueError("not an object")
     read = sample(car, found, retained)
     if read is None:

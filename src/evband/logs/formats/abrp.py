@@ -17,54 +17,46 @@ import numpy as np
 
 from evband.channels import COORDINATES, VALUES
 from evband.errors import LogError
+from evband.logs import telemetry
 from evband.logs.formats import claims, clock, text
 from evband.logs.formats.naming import trip_id
 from evband.trips.readings import Readings, ReadOptions, Series
 
 NAME = "ABRP telemetry"
-KEYS = {
-    "speed": "speed_kmh",
-    "power": "power_kw",
-    "current": "battery_current_a",
-    "voltage": "battery_voltage_v",
-    "soc": "soc_pct",
-    "ext_temp": "ambient_temp_c",
-    "elevation": "elevation_m",
-    "hvac_power": "hvac_power_kw",
-    **{name: name for name in VALUES},
-}
 _PLACES = {
     "lat": "latitude_deg",
     "lon": "longitude_deg",
     **{name: name for name in COORDINATES},
 }  # of logs, not of streams
 _SIGN = re.compile(r"\S")
-_TIMES = ("utc", "time_s", "timestamp")
 
 
 def detect(head: bytes) -> bool:
     """Text that begins with a JSON object in which a time is named."""
     start = text.decode(head[:4096]).lstrip()
-    return start[:1] in ("{", "[") and any(f'"{key}"' in start for key in _TIMES)
+    return start[:1] in ("{", "[") and any(f'"{key}"' in start for key in telemetry.TIMES)
 
 
 def read(path: Path, data: bytes, options: ReadOptions) -> list[Readings]:
     """One drive per file."""
-    keys = {**KEYS, **_PLACES, **{name: channel for channel, names in options.aliases.items() for name in names}}
+    keys = {
+        **telemetry.KEYS,
+        **_PLACES,
+        **{name: channel for channel, names in options.aliases.items() for name in names},
+    }
     times = array("d")
     values: dict[str, tuple[array[float], array[float]]] = {}
     seen: dict[str, None] = {}
     charging = 0
     for number, sample in _samples(path, data):
-        when = _number(next((sample[key] for key in _TIMES if key in sample), None))
+        when = telemetry.time_of(sample)
         if when is None:
             raise LogError(f"{path}: line {number} has no time; every object needs utc (seconds).")
-        when = when / 1000.0 if when > 1e11 else when  # some senders write milliseconds
         times.append(when)
         charging += sample.get("is_charging") in (True, 1)
         for key, raw in sample.items():
             seen[key] = None
-            value = _number(raw) if key in keys else None
+            value = telemetry.number(raw) if key in keys else None
             if value is not None:
                 instants, readings = values.setdefault(keys[key], (array("d"), array("d")))
                 instants.append(when)
@@ -144,18 +136,7 @@ def _broken(path: Path, number: int, problem: Exception) -> LogError:
 
 
 def _unwrap(path: Path, number: int, item: Any) -> dict[str, Any]:
-    if isinstance(item, dict) and isinstance(item.get("tlm"), dict):
-        item = item["tlm"]
-    if not isinstance(item, dict):
+    sample = telemetry.unwrapped(item)
+    if sample is None:
         raise LogError(f"{path}: line {number} is not a JSON object; each line must be one telemetry sample.")
-    return item
-
-
-def _number(raw: Any) -> float | None:
-    if isinstance(raw, bool) or raw is None:
-        return None
-    try:
-        value = float(raw)
-    except (TypeError, ValueError, OverflowError):
-        return None
-    return value if np.isfinite(value) else None
+    return sample
