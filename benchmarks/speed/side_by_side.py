@@ -42,10 +42,6 @@ Job = Callable[[], object]
 
 
 def ticking(layers: int, vehicles: int, precision: str) -> Job:
-    try:
-        tick: Any = import_module("evband.network.tick")
-    except ImportError:
-        tick = import_module("evband.tick")
     members, hidden, features, road, rng = 30, 32, 6, 20, np.random.default_rng(0)
     shapes: dict[str, tuple[int, ...]] = {"head_w": (2, hidden), "head_b": (2,), "nu_raw": (), "road_w": (road,)}
     for k in range(layers):
@@ -55,7 +51,12 @@ def ticking(layers: int, vehicles: int, precision: str) -> Job:
         name: (rng.standard_normal((members, *shape)) / np.sqrt(shape[-1] if shape else 1.0)).astype(np.float32)
         for name, shape in shapes.items()
     }
-    engine = tick.Engine(params, vehicles=vehicles, precision=precision, y_mean=5.0, y_std=15.0)
+    target, run = {"y_mean": 5.0, "y_std": 15.0}, {"vehicles": vehicles, "precision": precision}
+    try:
+        ensemble = import_module("evband.network.ensemble").Ensemble(params, **target)
+        engine: Any = import_module("evband.network.tick").Engine(ensemble, **run)
+    except ImportError:
+        engine = import_module("evband.tick").Engine(params, **target, **run)
     x = np.sin(rng.standard_normal((64, vehicles, features))).astype(np.float32)
     r = np.sin(rng.standard_normal((64, vehicles, road))).astype(np.float32)
 

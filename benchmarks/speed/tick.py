@@ -32,6 +32,7 @@ import evband
 from benchmarks.common.results_file import Row, write
 from benchmarks.speed.onnx_nodes import lstm_nodes
 from evband.export.onnx import ensemble_graph
+from evband.network.ensemble import Ensemble
 from evband.network.kernels._cpu_blocks import gate_sums
 from evband.network.kernels.pack import aligned
 from evband.network.kernels.vector import LANES
@@ -70,7 +71,7 @@ def drive(steps: int, vehicles: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def ours(params: dict[str, np.ndarray], vehicles: int, precision: str) -> Callable[[], None]:
-    engine = Engine(params, vehicles=vehicles, precision=precision, **TARGET)  # type: ignore[arg-type]
+    engine = Engine(Ensemble(params, **TARGET), vehicles=vehicles, precision=precision)  # type: ignore[arg-type]
     x, r = drive(64 if vehicles < 1000 else 2, vehicles)
     turn = iter(range(10**9))
 
@@ -89,7 +90,7 @@ def onnx_runtime(params: dict[str, np.ndarray], vehicles: int, nodes: bool = Fal
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     layers = sum(name.startswith("w_hh.") for name in params)
-    graph = lstm_nodes(params, layers) if nodes else ensemble_graph(params, ends=False, **TARGET)  # type: ignore[arg-type]
+    graph = lstm_nodes(params, layers) if nodes else ensemble_graph(Ensemble(params, **TARGET), ends=False)  # type: ignore[arg-type]
     session = onnxruntime.InferenceSession(graph.SerializeToString(), options, providers=["CPUExecutionProvider"])
     names = None if nodes else ["mean_kw", "aleatoric_kw", "epistemic_kw", "h_next", "c_next"]
     members, _, hidden = params["head_w"].shape
@@ -200,7 +201,7 @@ def profile(rounds: int) -> list[Row]:
     """Where a tick's time goes: its matrix products alone, its mixture alone, the smallest possible tick."""
     members, layers, hidden = PAPER
     params = make_params(*PAPER)
-    engine = Engine(params, **TARGET)  # type: ignore[arg-type]
+    engine = Engine(Ensemble(params, **TARGET))  # type: ignore[arg-type]
     engine.tick(np.zeros(FEATURES), np.zeros(ROAD))
     mu, s, nu = 0.1 * params["road_w"][:, 0].astype(float), np.zeros(members), np.full(members, 4.0)
     out, warm, spare = np.zeros(5), np.zeros(2), np.zeros(members)
@@ -230,8 +231,8 @@ def profile(rounds: int) -> list[Row]:
 def start_times() -> list[Row]:
     """Seconds from process start to the first band: compiling (empty cache), and from the cache."""
     code = (
-        "import time; from benchmarks.speed import tick; from evband.network.tick import Engine; begin = time.perf_counter();"
-        "Engine(tick.make_params(30, 4, 32)).tick([0.0] * tick.FEATURES, [0.0] * tick.ROAD); print(time.perf_counter() - begin)"
+        "import time; from benchmarks.speed import tick; from evband.network.ensemble import Ensemble; from evband.network.tick import Engine; begin = time.perf_counter();"
+        "Engine(Ensemble(tick.make_params(30, 4, 32))).tick([0.0] * tick.FEATURES, [0.0] * tick.ROAD); print(time.perf_counter() - begin)"
     )
     rows = []
     with tempfile.TemporaryDirectory() as cache:

@@ -9,7 +9,7 @@ from evband.calibration import Calibration
 from evband.errors import SettingsError
 from evband.export.collapse import average, cost, distill
 from evband.model import PowerModel
-from evband.network.tick.from_model import engine_of
+from evband.network.tick import engine_of
 from evband.trips import Trips
 from tiny_car import TINY, drives
 

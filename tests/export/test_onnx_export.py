@@ -21,6 +21,7 @@ from evband.errors import MissingPackageError
 from evband.export.onnx import ensemble_graph, export_onnx, model_graph
 from evband.export.onnx_bands import mean_weights, quantile_weights
 from evband.features.road_load import grades
+from evband.network.ensemble import Ensemble
 from evband.network.steps import Steps
 from evband.network.tick import Engine
 from tiny_car import TINY, drives
@@ -92,8 +93,8 @@ def test_the_graph_ticks_like_the_engine(
         "steps": Steps((standing, stretch), (0.0,), features - 1) if standing else Steps((stretch,)),
         **TARGET,
     }
-    engine = Engine(params, vehicles=vehicles, **how)
-    session = Session(ensemble_graph(params, **how), vehicles)
+    ensemble = Ensemble(params, **how)
+    engine, session = Engine(ensemble, vehicles=vehicles), Session(ensemble_graph(ensemble), vehicles)
     g = np.random.default_rng(seed)
     for _ in range(4):
         x, r = (g.standard_normal((vehicles, width)).astype(np.float32) for width in (features, road))
@@ -125,8 +126,8 @@ def test_weights_of_quantiles_are_those_of_the_quantile_set(levels: np.ndarray) 
 
 def test_the_published_three_quantiles() -> None:
     params, levels = make_params(3, 1, 2, 8, 2, 3, 0), (0.1, 0.5, 0.9)
-    engine = Engine(params, head="quantile", levels=levels, level=0.8, **TARGET)
-    session = Session(ensemble_graph(params, head="quantile", levels=levels, ends=False, **TARGET), 1)
+    ensemble = Ensemble(params, head="quantile", levels=levels, **TARGET)
+    engine, session = Engine(ensemble, level=0.8), Session(ensemble_graph(ensemble, ends=False), 1)
     x, r = np.ones((1, 2), np.float32), np.ones((1, 2), np.float32)
     band, out = engine.tick(x[0], r[0]), session.tick(x=x, r=r)
     np.testing.assert_allclose(out["quantiles_kw"][0, [0, 2]], band[1:3], atol=1e-4)
@@ -136,7 +137,7 @@ def test_the_published_three_quantiles() -> None:
 def test_the_file_says_what_it_needs(tmp_path: Path) -> None:
     params = make_params(2, 1, 3, 8, 1, 2, 0)
     names = ["speed_kmh", "acceleration_ms2", "motor_torque_nm"]
-    export_onnx(tmp_path / "car.onnx", ensemble_graph(params, metadata={"input_names": names}, **TARGET))
+    export_onnx(tmp_path / "car.onnx", ensemble_graph(Ensemble(params, **TARGET), metadata={"input_names": names}))
     session = onnxruntime.InferenceSession(tmp_path / "car.onnx", providers=["CPUExecutionProvider"])
     facts = {key: json.loads(value) for key, value in session.get_modelmeta().custom_metadata_map.items()}
     assert facts["input_names"] == names
@@ -148,7 +149,7 @@ def test_the_file_says_what_it_needs(tmp_path: Path) -> None:
 def test_without_onnx_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "onnx", None)
     with pytest.raises(MissingPackageError, match=r"evband\[onnx\]"):
-        ensemble_graph(make_params(1, 1, 1, 8, 0, 2, 0))
+        ensemble_graph(Ensemble(make_params(1, 1, 1, 8, 0, 2, 0)))
 
 
 def channels(rng: np.random.Generator, seconds: int) -> dict[str, np.ndarray]:
@@ -211,8 +212,8 @@ def test_a_whole_drive_from_channels_equals_predict(method: str) -> None:
 def test_members_far_apart_have_a_band_too() -> None:
     params = make_params(5, 1, 2, 8, 3, 2, 1)
     params["road_w"] *= 30.0
-    engine = Engine(params, level=0.8, **TARGET)
-    session = Session(ensemble_graph(params, **TARGET), 1)
+    ensemble = Ensemble(params, **TARGET)
+    engine, session = Engine(ensemble, level=0.8), Session(ensemble_graph(ensemble), 1)
     x, r = np.ones((1, 2), np.float32), np.ones((1, 3), np.float32)
     band, out = engine.tick(x[0], r[0]), session.tick(x=x, r=r, level=np.float32([0.8]))
     np.testing.assert_allclose([out["lower_kw"][0], out["upper_kw"][0]], band[1:3], rtol=1e-4)

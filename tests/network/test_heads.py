@@ -10,7 +10,7 @@ import torch
 from scipy import stats
 from sklearn.metrics import mean_pinball_loss
 
-from evband.network.apply import apply_head, degrees_of_freedom, negative_log_likelihood
+from evband.network.apply import Tensors, apply_head, negative_log_likelihood
 from evband.network.architecture import Architecture
 from evband.network.heads import HEADS, Head, Output
 from tiny_car import TINY, drives
@@ -72,9 +72,9 @@ def test_the_road_load_path_moves_the_location_and_nothing_else(rng, head):
 def test_nu_never_falls_under_its_floor_and_can_be_fixed():
     arch = Architecture(1, 0, hidden=8, nu_min=3.0)
     weights = arch.unpack(torch.full((2, arch.size), -200.0))
-    assert degrees_of_freedom(arch, weights).tolist() == [3.0, 3.0]
+    assert arch.degrees_of_freedom(weights, Tensors).tolist() == [3.0, 3.0]
     fixed = Architecture(1, 0, hidden=8, nu=4.5)
-    assert degrees_of_freedom(fixed, weights).tolist() == [4.5, 4.5]
+    assert fixed.degrees_of_freedom(weights, Tensors).tolist() == [4.5, 4.5]
 
 
 def test_a_distilled_network_is_two_members_around_its_mean(rng):
@@ -118,7 +118,8 @@ def test_a_new_head_is_one_class_and_one_line(monkeypatch):
 
     monkeypatch.setitem(HEADS, "crps", ByCrps())
     monkeypatch.setitem(settings.METHODS, "crps-anchor", ("crps", "anchor"))
-    monkeypatch.setitem(vars(settings.ABOUT["method"]), "choices", ("crps-anchor",))
+    known = settings.ABOUT["method"].choices
+    monkeypatch.setitem(vars(settings.ABOUT["method"]), "choices", (*known, "crps-anchor"))
     model = PowerModel("crps-anchor", **{**TINY, "members": 2, "epochs": 1}).fit(drives(2, seconds=120))
     band = model.stream().tick(speed_kmh=50.0, acceleration_ms2=0.1)
     assert band.lower_kw < band.mean_kw < band.upper_kw

@@ -23,11 +23,13 @@ from evband.bands.mixtures import GaussianMixture, LocationScale, Mixture, Stude
 from evband.bands.quantile_sets import QuantileSet
 from evband.calibration import Calibration
 from evband.errors import SettingsError
+from evband.network.dropout import fold_masks
+from evband.network.ensemble import Ensemble
 from evband.network.kernels.vector import LANES, load, store, tanh_ratio
 from evband.network.lstm import LayerWeights, Masks, ensemble_lstm
 from evband.network.standard import Student
 from evband.network.steps import Steps
-from evband.network.tick import Engine, engine_of, fold_masks
+from evband.network.tick import Engine, engine_of
 from evband.network.tick.mixture import quantile, survival, tail_cubics
 
 Y_MEAN, Y_STD = 4.0, 15.0
@@ -108,7 +110,8 @@ def ticks(engine: Engine, x: np.ndarray, r: np.ndarray, vehicle: int = 0) -> np.
 
 
 def make_engine(params: dict[str, np.ndarray], **settings: Any) -> Engine:
-    return Engine(params, y_mean=Y_MEAN, y_std=Y_STD, **settings)
+    run = {name: settings.pop(name) for name in ("level", "vehicles", "precision") if name in settings}
+    return Engine(Ensemble(params, y_mean=Y_MEAN, y_std=Y_STD, **settings), **run)
 
 
 @settings(max_examples=40, deadline=None)
@@ -186,7 +189,7 @@ def test_dropout_masks_fold_into_the_weights() -> None:
         *(tuple(torch.tensor(m)[:, None] for m in group) for group in (enter, past)), torch.tensor(output)[:, None]
     )
     expected = bands_of(whole_trip(params, "t", x, r, masks))
-    got = ticks(make_engine(fold_masks(params, enter, past, output)), x, r)
+    got = ticks(make_engine(fold_masks(params, masks.map(np.asarray))), x, r)
     np.testing.assert_allclose(got, expected, atol=1e-5 * Y_STD)
 
 

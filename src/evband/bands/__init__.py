@@ -1,8 +1,9 @@
 """Predictive distributions of power, row by row."""
 
-from evband.bands.bands import Bands, check_level
+from evband.bands.bands import Bands
 from evband.bands.mixtures import GaussianMixture, LocationScale, Mixture, Stacked, StudentMixture
 from evband.bands.quantile_sets import QuantileSet
+from evband.network.quantiles import check_level
 
 __all__ = [
     "Bands",

@@ -10,24 +10,13 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evband.bands.mixtures import Array, GaussianMixture, LocationScale, Mixture, Stacked, StudentMixture
-from evband.bands.quantile_sets import QuantileSet
+from evband.bands.mixtures import Array, Mixture, Stacked
 from evband.channels import STANDING_KMH
 from evband.errors import SettingsError, TripsError
+from evband.network.quantiles import check_level
 
 if TYPE_CHECKING:
     import polars as pl
-
-__all__ = [
-    "Bands",
-    "GaussianMixture",
-    "LocationScale",
-    "Mixture",
-    "QuantileSet",
-    "Stacked",
-    "StudentMixture",
-    "check_level",
-]
 
 Interval = Literal["mixture", "closed_form"]
 
@@ -62,7 +51,7 @@ class Bands:
     def __post_init__(self) -> None:
         stretch = np.asarray(self.stretch, np.float64)
         object.__setattr__(self, "stretch", np.full(len(self.members), stretch) if stretch.ndim == 0 else stretch)
-        for name in ("trip_id", "time_s", "warmup", "outside", "stretch", *_OPTIONAL):
+        for name in (*_COLUMNS, *_OPTIONAL):
             values = getattr(self, name)
             if values is not None and len(values) != len(self.members):
                 raise SettingsError(
@@ -164,17 +153,9 @@ class Bands:
 
     def rows(self, which: NDArray) -> Bands:
         """Some of the rows: a mask, or increasing indices."""
-        picked = {name: values[which] for name in _OPTIONAL if (values := getattr(self, name)) is not None}
-        return replace(
-            self,
-            trip_id=self.trip_id[which],
-            time_s=self.time_s[which],
-            warmup=self.warmup[which],
-            outside=self.outside[which],
-            members=self.members.rows(which),
-            stretch=np.asarray(self.stretch)[which],
-            **picked,
-        )
+        known = ((name, getattr(self, name)) for name in (*_COLUMNS, *_OPTIONAL))
+        picked = {name: values[which] for name, values in known if values is not None}
+        return replace(self, members=self.members.rows(which), **picked)
 
     @staticmethod
     def concat(parts: Sequence[Bands]) -> Bands:
@@ -191,17 +172,10 @@ class Bands:
 
         shared = {name: join(name) for name in _OPTIONAL if all(getattr(part, name) is not None for part in parts)}
         return Bands(
-            trip_id=join("trip_id"),
-            time_s=join("time_s"),
+            **{name: join(name) for name in _COLUMNS},
+            **shared,
             members=Stacked([part.members for part in parts]),
-            warmup=join("warmup"),
-            outside=join("outside"),
-            power_kw=shared.get("power_kw"),
-            speed_kmh=shared.get("speed_kmh"),
-            acceleration_ms2=shared.get("acceleration_ms2"),
-            outside_channel=shared.get("outside_channel"),
             hz=parts[0].hz,
-            stretch=join("stretch"),
         )
 
     def to_frame(self, level: float = 0.9, interval: Interval = "mixture", members: bool = False) -> pl.DataFrame:
@@ -227,10 +201,5 @@ class Bands:
         return frame.with_columns(pl.col("power_kw").fill_nan(None)) if self.power_kw is not None else frame
 
 
+_COLUMNS = ("trip_id", "time_s", "warmup", "outside", "stretch")
 _OPTIONAL = ("power_kw", "speed_kmh", "acceleration_ms2", "outside_channel")
-
-
-def check_level(level: float) -> None:
-    """A band's level is a probability strictly between 0 and 1."""
-    if not 0 < level < 1:
-        raise SettingsError(f"A band's level must lie between 0 and 1, such as 0.9, not {level}.")

@@ -14,19 +14,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from evband.export.graph import Graph
 from evband.export.onnx_bands import mixture_head, quantile_head, unit_of
 from evband.export.onnx_features import channel_inputs, feature_columns
 from evband.features import HELD
 from evband.files import write_whole
-from evband.network.heads import HEADS
-from evband.network.heads.quantile import LEVELS
-from evband.network.inference import standard_of
-from evband.network.steps import UNSTRETCHED, Steps
-from evband.network.tick.from_model import member_params, network_settings
-from evband.network.tick.packing import Params, Sizes
+from evband.network.ensemble import Ensemble, ensemble_of
 
 if TYPE_CHECKING:
     from evband.model import PowerModel
@@ -38,35 +33,23 @@ def export_onnx(path: str | Path, graph: Any) -> None:
 
 
 def ensemble_graph(
-    params: Params,
-    *,
-    head: str = "t",
-    y_mean: float = 0.0,
-    y_std: float = 1.0,
-    nu_min: float = 3.0,
-    nu: float | None = None,  # fixed degrees of freedom; None = learned
-    levels: ArrayLike = LEVELS,
-    steps: Steps = UNSTRETCHED,
+    ensemble: Ensemble,
     ends: bool = True,  # whether the band's ends are computed, at a level that is an input
     metadata: Mapping[str, Any] | None = None,  # stored as JSON beside the weights
 ) -> Any:
-    """The graph of an ensemble on scaled inputs ``x`` and ``r``; arguments as those of ``evband.network.tick.Engine``."""
-    sizes = Sizes.of(params)
-    graph = Graph()
-    how: dict[str, Any] = {"head": head, "y_mean": y_mean, "y_std": y_std, "nu_min": nu_min, "nu": nu, "levels": levels}
-    outputs, facts = _network(graph, params, ("x", "r"), ends, steps=steps, **how)
-    scaled: dict[str, list[int | str]] = {"x": ["vehicles", sizes.features]}
-    if sizes.road:
-        scaled["r"] = ["vehicles", sizes.road]
-    return graph.model({**scaled, **_carried(sizes, ends)}, outputs, {**facts, **(metadata or {})})
+    """The graph of an ensemble on scaled inputs ``x`` and ``r``."""
+    graph, arch = Graph(), ensemble.arch
+    outputs, facts = _network(graph, ensemble, ("x", "r"), ends)
+    scaled: dict[str, list[int | str]] = {"x": ["vehicles", arch.inputs]}
+    if arch.road:
+        scaled["r"] = ["vehicles", arch.road]
+    return graph.model({**scaled, **_carried(ensemble, ends)}, outputs, {**facts, **(metadata or {})})
 
 
 def model_graph(model: PowerModel) -> Any:
     """The graph of a fitted model, from channels in physical units to the band; its metadata name ranges and grid."""
-    features, params, graph = model.feature_map_, member_params(model), Graph()
-    sizes = Sizes.of(params)
-    columns = feature_columns(graph, features)
-    outputs, facts = _network(graph, params, columns, True, **network_settings(model))
+    features, ensemble, graph = model.feature_map_, ensemble_of(model), Graph()
+    outputs, facts = _network(graph, ensemble, feature_columns(graph, features), True)
     ranges = zip(features.channels, zip(features.low.tolist(), features.high.tolist(), strict=True), strict=True)
     facts |= {
         "hz": features.hz,
@@ -75,54 +58,47 @@ def model_graph(model: PowerModel) -> Any:
         "held_channels": [c for c in features.channels if c in HELD],
     }
     inputs: dict[str, list[int | str]] = {name: ["vehicles"] for name in channel_inputs(features)}
-    return graph.model({**inputs, **_carried(sizes, True)}, outputs, facts)
+    return graph.model({**inputs, **_carried(ensemble, True)}, outputs, facts)
 
 
 def _network(
     graph: Graph,
-    params: Params,
+    ensemble: Ensemble,
     columns: tuple[str, str],  # names of x and r
     ends: bool,
-    *,
-    head: str,
-    y_mean: float,
-    y_std: float,
-    nu_min: float,
-    nu: float | None,
-    levels: ArrayLike,
-    steps: Steps,
 ) -> tuple[dict[str, str], dict[str, Any]]:
     """Outputs of all members on scaled columns, and facts for the metadata."""
-    sizes, (x, r) = Sizes.of(params), columns
-    h, h_next, c_next = _lstm(graph, params, sizes, x)
+    arch, params, steps, (x, r) = ensemble.arch, ensemble.params, ensemble.steps, columns
+    y_mean, y_std = float(ensemble.y_mean), float(ensemble.y_std)
+    h, h_next, c_next = _lstm(graph, ensemble, x)
     raw = graph(
         "Add", graph("MatMul", h, _t(params["head_w"])), params["head_b"][:, None]
     )  # [members, vehicles, outputs]
     path: str | NDArray = np.zeros((1, 1, 1), np.float32)
-    if sizes.road:
+    if arch.road:
         path = graph("MatMul", graph("Unsqueeze", r, [0]), params["road_w"][:, :, None])  # [members, vehicles, 1]
-    target = (float(y_mean), float(y_std), unit_of(graph, x, float(y_std), steps))
-    facts: dict[str, Any] = {"head": head, "stretch": steps._asdict(), "y_mean": y_mean, "y_std": y_std}
-    if not HEADS[head].scaled:
-        outputs = quantile_head(graph, raw, path, np.asarray(levels, np.float64), target, ends)
-        facts["levels"] = np.asarray(levels, np.float64).tolist()
+    target = (y_mean, y_std, unit_of(graph, x, y_std, steps))
+    facts: dict[str, Any] = {"head": ensemble.head, "stretch": steps._asdict(), "y_mean": y_mean, "y_std": y_std}
+    if not arch.distribution.scaled:
+        outputs = quantile_head(graph, raw, path, np.array(arch.levels), target, ends)
+        facts["levels"] = list(arch.levels)
     else:
-        standard = standard_of(HEADS[head], params, nu_min, nu)
+        standard = ensemble.standard
         outputs = mixture_head(graph, raw, path, standard, target, ends)
         facts |= {k: v.tolist() if np.isfinite(v).all() else None for k, v in standard.parameters.items()}
     return outputs | {"h_next": h_next, "c_next": c_next}, facts
 
 
-def _carried(s: Sizes, ends: bool) -> dict[str, list[int | str]]:
-    state: list[int | str] = [s.layers, s.members, "vehicles", s.hidden]
+def _carried(ensemble: Ensemble, ends: bool) -> dict[str, list[int | str]]:
+    state: list[int | str] = [ensemble.arch.layers, ensemble.members, "vehicles", ensemble.arch.hidden]
     level: dict[str, list[int | str]] = {"level": [1]} if ends else {}
     return {**level, "h": state, "c": state}
 
 
-def _lstm(graph: Graph, params: Params, s: Sizes, x: str) -> tuple[str, str, str]:
+def _lstm(graph: Graph, ensemble: Ensemble, x: str) -> tuple[str, str, str]:
     """All layers, members as the batch of each product: last hidden state, and both states stacked over layers."""
-    below, hs, cs = graph("Unsqueeze", x, [0]), [], []
-    for k in range(s.layers):
+    below, hs, cs, params = graph("Unsqueeze", x, [0]), [], [], ensemble.params
+    for k in range(ensemble.arch.layers):
         past, cell = (graph("Gather", state, np.array(k, np.int64), axis=0) for state in ("h", "c"))
         drive = graph("MatMul", below, _t(params[f"w_ih.{k}"]))
         sums = graph("Add", graph("MatMul", past, _t(params[f"w_hh.{k}"])), drive)

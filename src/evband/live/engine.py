@@ -76,7 +76,7 @@ class Group:
         self.online = OnlineColumns(count, level, self.hz)
         errors = None if model.energy_ is None else model.errors_
         self._over_trips = None if errors is None else RowMean(model.feature_map_, errors.mean)
-        self.tally = Tally(errors, self._heavy, self.engine.sizes.members, self.hz, level)
+        self.tally = Tally(errors, self._heavy, self.engine.members, self.hz, level)
         self._warmup_rows = WARMUP_S * self.hz
         self._out = np.zeros((count, len(BAND)))
         self.at, self.began, self.moved = (np.full(count, np.nan) for _ in range(3))  # s: last row, drive, motion
@@ -113,7 +113,7 @@ class Group:
         none, one = np.zeros(0, np.int64), np.zeros(1, np.int64)
         self.bins.take(none, np.zeros(0), np.zeros((0, len(CHANNELS))))
         self.bins.close(np.full(len(self.cars), np.nan))
-        x, r = (np.zeros((1, size), np.float32) for size in (self.engine.sizes.features, self.engine.sizes.road))
+        x, r = (np.zeros((1, size), np.float32) for size in (self.engine.arch.inputs, self.engine.arch.road))
         self.engine.tick_many(x, r, out=np.zeros((1, len(BAND))), vehicles=one)
         self.engine.reset(0)
 

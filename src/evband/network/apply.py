@@ -55,13 +55,7 @@ def apply_head(arch: Architecture, weights: dict[str, Tensor], h: Tensor, r: Ten
     else:
         road = raw.new_zeros(())
     out = arch.distribution.apply(Tensors(raw, road))
-    return Output(out.mu, out.scale, degrees_of_freedom(arch, weights), out.quantiles)
-
-
-def degrees_of_freedom(arch: Architecture, weights: dict[str, Tensor]) -> Tensor | None:
-    """One scalar per component; None for a head without."""
-    nu: Tensor | None = arch.distribution.degrees_of_freedom(weights, arch.nu_min, arch.nu, Tensors)
-    return nu
+    return Output(out.mu, out.scale, arch.degrees_of_freedom(weights, Tensors), out.quantiles)
 
 
 def negative_log_likelihood(arch: Architecture, out: Output, y: Tensor) -> Tensor:

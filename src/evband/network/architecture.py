@@ -108,6 +108,10 @@ class Architecture:
             for (name, shape), part in zip(self.shapes.items(), parts, strict=True)
         }
 
+    def degrees_of_freedom(self, weights: dict[str, Any], numbers: Any) -> Any:
+        """One per component, of tensors or arrays (`heads.base.Numbers`); None for a head without."""
+        return self.distribution.degrees_of_freedom(weights, self.nu_min, self.nu, numbers)
+
     def lstm_layers(self, weights: dict[str, Any]) -> list[LayerWeights]:
         from evband.network.lstm import LayerWeights
 

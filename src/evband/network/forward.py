@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from evband.network.apply import apply_head, degrees_of_freedom
+from evband.network.apply import Tensors, apply_head
 from evband.network.architecture import Architecture
 from evband.network.heads import Output
 from evband.network.lstm import Masks, State, ensemble_lstm
@@ -50,7 +50,7 @@ class TorchNetwork:
         return Output(out.mu.cpu().numpy(), scale, None, quantiles), state
 
     def degrees_of_freedom(self) -> NDArray[np.float64] | None:
-        nu = degrees_of_freedom(self.arch, self.arch.unpack(self.theta))
+        nu = self.arch.degrees_of_freedom(self.arch.unpack(self.theta), Tensors)
         return None if nu is None else nu.double().cpu().numpy()
 
     def _tensor(self, array: Any) -> Tensor:

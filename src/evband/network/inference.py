@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evband.network.architecture import Architecture
-from evband.network.heads import Head, Output
+from evband.network.heads import Output
 from evband.network.lstm import Masks, State
 from evband.network.standard import Standard
 
@@ -103,20 +103,14 @@ def softplus(x: NDArray[Any]) -> NDArray[Any]:
     return np.asarray(np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x))))
 
 
-def degrees_of_freedom(arch: Architecture, weights: Weights) -> NDArray[np.float64] | None:
+def degrees_of_freedom(arch: Architecture, weights: Mapping[str, NDArray[Any]]) -> NDArray[np.float64] | None:
     """One number per component, in float64; None for a head without."""
-    return _degrees(arch.distribution, weights, arch.nu_min, arch.nu)
-
-
-def standard_of(head: Head, weights: Mapping[str, NDArray[Any]], nu_min: float, nu: float | None) -> Standard:
-    """What the head makes of its extra parameters: the standard distribution of each member."""
-    found: Standard = head.standard(_degrees(head, weights, nu_min, nu), len(weights["head_b"]))
+    wide = {name: np.asarray(weights[name], np.float64) for name in (*arch.distribution.extra, "head_b")}
+    found: NDArray[np.float64] | None = arch.degrees_of_freedom(wide, Arrays)
     return found
 
 
-def _degrees(
-    head: Head, weights: Mapping[str, NDArray[Any]], nu_min: float, nu: float | None
-) -> NDArray[np.float64] | None:
-    wide = {name: np.asarray(weights[name], np.float64) for name in (*head.extra, "head_b")}
-    found: NDArray[np.float64] | None = head.degrees_of_freedom(wide, nu_min, nu, Arrays)
+def standard_of(arch: Architecture, weights: Mapping[str, NDArray[Any]]) -> Standard:
+    """What the head makes of its extra parameters: the standard distribution of each member."""
+    found: Standard = arch.distribution.standard(degrees_of_freedom(arch, weights), len(weights["head_b"]))
     return found

@@ -10,8 +10,16 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from evband.errors import SettingsError
+
 Array = NDArray[np.float64]
 Z95 = 1.6448536269514722  # of a standard Gaussian: its 90 % band is 2 Z95 wide
+
+
+def check_level(level: float) -> None:
+    """A band's level is a probability strictly between 0 and 1."""
+    if not 0 < level < 1:
+        raise SettingsError(f"A band's level must lie between 0 and 1, such as 0.9, not {level}.")
 
 
 def tail_weights(levels: Array) -> Array:

@@ -82,7 +82,7 @@ class LineStream:
     def _begin(self) -> None:
         """Counters of a new trip."""
         self.km = self.seconds = self.mean_kwh = self.measured_kwh = self.size = 0.0
-        self.members_kwh = np.zeros(self._stream.engine.sizes.members)
+        self.members_kwh = np.zeros(self._stream.engine.members)
         self.soc: float | None = None
         self.range: dict[str, float] | None = None
         self._looked = -math.inf

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evband.compiled import compiled
 from evband.errors import SettingsError
-from evband.network.heads import HEADS
-from evband.network.heads.quantile import LEVELS
-from evband.network.inference import standard_of
-from evband.network.kernels import pack
+from evband.network.ensemble import Ensemble, ensemble_of
 from evband.network.kernels.vector import LANES
-from evband.network.steps import UNSTRETCHED, Steps
+from evband.network.quantiles import check_level
 from evband.network.tick.cell import TILE, Network, Work, network_step
 from evband.network.tick.mixture import Target, mixture_row, quantile_row, quantile_sums, tail_cubics
-from evband.network.tick.packing import Params, Sizes, packed, zeros
+from evband.network.tick.packing import Layout, packed, zeros
+
+if TYPE_CHECKING:
+    from evband.model import PowerModel
 
 Precision = Literal["float32", "reduced"]
 Floats = Sequence[float] | NDArray[np.floating]
@@ -161,76 +161,56 @@ def add_road(net: Network, r: NDArray[np.float32], mu: NDArray[np.float64]) -> N
 
 
 class Engine:
-    """An ensemble with the state of ``vehicles`` vehicles.
+    """An ensemble with the state of ``vehicles`` vehicles; bands come out in kW.
 
-    ``params`` are a model's arrays (``w_ih.0 .. head_w, head_b, nu_raw, road_w``); bands come out in kW, stretched about
-    the mean by ``steps``. ``precision="reduced"`` keeps LSTM weights in float16 (biases, head, state and sums stay float32): half the memory traffic; means move by about 1e-4 and band ends by up to 5e-4 of the target's standard
-    deviation, the RMSE by under 0.01 % (benchmarks/results/tick.csv; a test holds it under 0.1 %).
+    ``precision="reduced"`` keeps LSTM weights in float16 (biases, head, state and sums stay float32): half the memory traffic;
+    means move by about 1e-4 and band ends by up to 5e-4 of the target's standard deviation, the RMSE by under 0.01 %
+    (benchmarks/results/tick.csv; a test holds it under 0.1 %).
     """
 
     def __init__(
-        self,
-        params: Params,
-        *,
-        head: str = "t",
-        y_mean: float = 0.0,
-        y_std: float = 1.0,
-        nu_min: float = 3.0,
-        nu: float | None = None,  # fixed degrees of freedom; None = learned
-        levels: ArrayLike = LEVELS,
-        steps: Steps = UNSTRETCHED,
-        level: float = 0.9,
-        vehicles: int = 1,
-        precision: Precision = "float32",
+        self, ensemble: Ensemble, *, level: float = 0.9, vehicles: int = 1, precision: Precision = "float32"
     ) -> None:
-        known = [name for name, kind in HEADS.items() if kind.runs_as == name]
-        if head not in known:
-            raise SettingsError(f"The head {head!r} is not one of {', '.join(known)}.")
         if precision not in ("float32", "reduced"):
             raise SettingsError(f"The precision {precision!r} is not one of float32, reduced.")
         if vehicles < 1:
             raise SettingsError(f"An engine needs at least one vehicle, not {vehicles}.")
-        self.sizes = sizes = Sizes.of(params)
-        self.vehicles = vehicles
-        self._levels = np.empty(0) if HEADS[head].scaled else np.asarray(levels, np.float64)
-        if sizes.outputs != HEADS[head].outputs(tuple(self._levels)):
-            raise SettingsError(
-                f"A {head} head does not have {sizes.outputs} outputs; give the model's own head and levels."
-            )
-        self._standard = standard_of(HEADS[head], params, nu_min, nu)
-        self._network = _network(params, sizes, precision == "reduced")
-        if not all(0 < factor < math.inf for factor in steps.factors):
-            raise SettingsError(f"A stretch must be a positive number, not {min(steps.factors)}.")
+        self.arch, self.members, self.vehicles = ensemble.arch, ensemble.members, vehicles
+        self._levels = np.empty(0) if self.arch.distribution.scaled else np.array(self.arch.levels)
+        self._standard, steps = ensemble.standard, ensemble.steps
         limits = [-math.inf, *np.array(steps.limits, np.float32).tolist()]
         table = np.array([limits, steps.factors], float).T.copy()
-        self._target = Target(float(y_mean), float(y_std), 0.05, steps.column, table)
-        empty = np.empty((2, sizes.members))
+        self._target = Target(float(ensemble.y_mean), float(ensemble.y_std), 0.05, steps.column, table)
+        empty = np.empty((2, self.members))
         self._band = Band(self._standard.variance, empty, tail_cubics(self._standard), np.empty((0, 0)))
-        self._allocate()
+        layout = Layout.of(self.arch, self.members)
+        self._network = _network(ensemble, layout, precision == "reduced")
+        self._allocate(layout)
         self.level = level
 
-    def _allocate(self) -> None:
-        s, group = self.sizes, min(GROUP, self.vehicles)
-        self._arena = zeros(self.vehicles * s.pitch)
-        rows = self._arena.reshape(self.vehicles, s.pitch)[:, : s.state]
-        self._states = rows.reshape(self.vehicles, s.members, s.layers, 2, s.padded)  # a view
+    def _allocate(self, layout: Layout) -> None:
+        arch, members, units, group = self.arch, self.members, layout.shape.units, min(GROUP, self.vehicles)
+        self._arena = zeros(self.vehicles * layout.pitch)
+        rows = self._arena.reshape(self.vehicles, layout.pitch)[:, : layout.state]
+        self._states = rows.reshape(self.vehicles, members, arch.layers, 2, units)  # a view
         self._work = Work(
-            hiddens=zeros(3, max(group, s.members) * s.padded),
+            hiddens=zeros(3, max(group, members) * units),
             sums=zeros(TILE * 4 * LANES),
-            raw=np.zeros((group, s.members, s.outputs), np.float32),
-            x=np.zeros((group, s.features), np.float32),
-            r=np.zeros((group, s.road), np.float32),
+            raw=np.zeros((group, members, arch.outputs), np.float32),
+            x=np.zeros((group, arch.inputs), np.float32),
+            r=np.zeros((group, arch.road), np.float32),
             rows=np.zeros(group, np.int64),
             slots=np.zeros(group, np.int64),
         )
         self._everyone = np.arange(self.vehicles)
         self._warm = np.zeros((self.vehicles, 2))
-        self.location = np.zeros((self.vehicles, s.members))  # kW, of each vehicle's last tick, before the stretch
-        self.scale = np.zeros((self.vehicles, s.members))  # kW, likewise; zero for a quantile head
+        self.location = np.zeros((self.vehicles, members))  # kW, of each vehicle's last tick, before the stretch
+        self.scale = np.zeros((self.vehicles, members))  # kW, likewise; zero for a quantile head
         self.bands = np.zeros((self.vehicles, len(COLUMNS)))  # what tick writes
         self._own = Own(np.zeros((0, 0, 0), np.float32), np.zeros((0, 0), np.float32), np.zeros(0), np.zeros((0, 2)))
-        self._memory = Memory(self._arena, self.location, self.scale, self._warm, np.zeros(max(s.members, s.outputs)))
-        self._x, self._r = np.zeros((1, s.features), np.float32), np.zeros((1, s.road), np.float32)
+        spare = np.zeros(max(members, arch.outputs))
+        self._memory = Memory(self._arena, self.location, self.scale, self._warm, spare)
+        self._x, self._r = np.zeros((1, arch.inputs), np.float32), np.zeros((1, arch.road), np.float32)
 
     @property
     def level(self) -> float:
@@ -239,8 +219,7 @@ class Engine:
 
     @level.setter
     def level(self, level: float) -> None:
-        if not 0 < level < 1:
-            raise SettingsError(f"A band's level must lie between 0 and 1, such as 0.9, not {level}.")
+        check_level(level)
         self._target = self._target._replace(tail=0.5 - level / 2)
         ends = np.ascontiguousarray(self._standard.quantile([0.5 - level / 2, 0.5 + level / 2]).T)
         self._band = self._band._replace(standard=ends)
@@ -255,8 +234,7 @@ class Engine:
     def own_heads(self, weights: ArrayLike, level: ArrayLike, std: ArrayLike, stretch: ArrayLike) -> None:
         """Give each vehicle a location head, a level of its scale, a unit in kW and stretches (of `Steps`) of its own;
         what is recurrent stays shared. See `Own` for the shapes."""
-        s = self.sizes
-        shapes = ((s.members, s.road + s.hidden), (s.members,), (), (2,))
+        shapes = ((self.members, self.arch.road + self.arch.hidden), (self.members,), (), (2,))
         kinds = (np.float32, np.float32, np.float64, np.float64)
         found = [np.ascontiguousarray(a, kind) for a, kind in zip((weights, level, std, stretch), kinds, strict=True)]
         if len(self._levels) or [a.shape for a in found] != [(self.vehicles, *shape) for shape in shapes]:
@@ -269,12 +247,12 @@ class Engine:
 
         ``r`` is ignored where the model has no road-load path.
         """
-        if len(x) != self.sizes.features or (self.sizes.road and len(r) != self.sizes.road):
-            raise SettingsError(f"A tick needs {self.sizes.features} inputs and {self.sizes.road} road-load features.")
+        if len(x) != self.arch.inputs or (self.arch.road and len(r) != self.arch.road):
+            raise SettingsError(f"A tick needs {self.arch.inputs} inputs and {self.arch.road} road-load features.")
         if not 0 <= vehicle < self.vehicles:
             raise SettingsError(f"Vehicles are numbered 0 to {self.vehicles - 1}.")
         self._x[0] = x
-        if self.sizes.road:
+        if self.arch.road:
             self._r[0] = r
         here = slice(vehicle, vehicle + 1)
         self._advance(self._x, self._r, self._everyone[here], self.bands[here])
@@ -290,11 +268,11 @@ class Engine:
         """One step of many vehicles, in ``out`` (by default a view that the next tick overwrites)."""
         who = self._everyone if vehicles is None else self._chosen(np.asarray(vehicles, np.int64))
         x = np.ascontiguousarray(x, np.float32)
-        r = np.ascontiguousarray(np.empty((len(who), 0)) if r is None or not self.sizes.road else r, np.float32)
+        r = np.ascontiguousarray(np.empty((len(who), 0)) if r is None or not self.arch.road else r, np.float32)
         out = self.bands[: len(who)] if out is None else out
-        if x.shape != (len(who), self.sizes.features) or r.shape != (len(who), self.sizes.road):
+        if x.shape != (len(who), self.arch.inputs) or r.shape != (len(who), self.arch.road):
             raise SettingsError(
-                f"{len(who)} vehicles need x [{len(who)}, {self.sizes.features}] and r [{len(who)}, {self.sizes.road}], "
+                f"{len(who)} vehicles need x [{len(who)}, {self.arch.inputs}] and r [{len(who)}, {self.arch.road}], "
                 f"not {x.shape} and {r.shape}."
             )
         if out.shape != (len(who), len(COLUMNS)) or out.dtype != np.float64 or not out.flags.c_contiguous:
@@ -319,27 +297,30 @@ class Engine:
 
     def state(self, vehicle: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Copies of h and c, [layers, members, hidden]: all that is needed to go on later."""
-        held = self._states[vehicle, ..., : self.sizes.hidden]  # [members, layers, 2, hidden]
+        held = self._states[vehicle, ..., : self.arch.hidden]  # [members, layers, 2, hidden]
         return held[:, :, 0].swapaxes(0, 1).copy(), held[:, :, 1].swapaxes(0, 1).copy()
 
     def set_state(self, vehicle: int, h: NDArray, c: NDArray) -> None:
         """Go on from what ``state`` gave."""
-        s = self.sizes
-        if h.shape != (s.layers, s.members, s.hidden) or c.shape != h.shape:
-            raise SettingsError(
-                f"A state is h and c of shape {(s.layers, s.members, s.hidden)}, not {h.shape}, {c.shape}."
-            )
-        self._states[vehicle, :, :, 0, : s.hidden] = h.swapaxes(0, 1)
-        self._states[vehicle, :, :, 1, : s.hidden] = c.swapaxes(0, 1)
+        shape = (self.arch.layers, self.members, self.arch.hidden)
+        if h.shape != shape or c.shape != shape:
+            raise SettingsError(f"A state is h and c of shape {shape}, not {h.shape}, {c.shape}.")
+        for part, values in enumerate((h, c)):
+            self._states[vehicle, :, :, part, : self.arch.hidden] = values.swapaxes(0, 1)
         self._warm[vehicle] = 0.0
 
 
-def _network(params: Params, sizes: Sizes, reduced: bool) -> Network:
-    shape = pack.Shape.of(sizes.features, sizes.hidden, sizes.layers)
-    weights, bias, head = packed(params, sizes, reduced)
-    road = params["road_w"] if sizes.road else np.empty((sizes.members, 0))
+def _network(ensemble: Ensemble, layout: Layout, reduced: bool) -> Network:
+    arch, shape, params = ensemble.arch, layout.shape, ensemble.params
+    weights, bias, head = packed(ensemble, shape, reduced)
+    road = params["road_w"] if arch.road else np.empty((ensemble.members, 0))
     return Network(
-        sizes.features, sizes.hidden, sizes.layers, shape.inputs, shape.units, shape.gates, sizes.members, sizes.outputs,
-        sizes.pitch, shape.packed, weights, bias, head,
+        arch.inputs, arch.hidden, arch.layers, shape.inputs, shape.units, shape.gates, ensemble.members, arch.outputs,
+        layout.pitch, shape.packed, weights, bias, head,
         np.ascontiguousarray(params["head_b"], np.float32), np.ascontiguousarray(road.T, np.float32),
     )  # fmt: skip
+
+
+def engine_of(model: PowerModel, level: float = 0.9, vehicles: int = 1, precision: Precision = "float32") -> Engine:
+    """The tick engine of a fitted model, its calibration included."""
+    return Engine(ensemble_of(model), level=level, vehicles=vehicles, precision=precision)
