@@ -127,7 +127,7 @@ def test_a_log_too_slow_to_learn_motion_from_is_sent_to_adapt(run):
     assert status == 2
     assert err.splitlines() == [
         "evband: warning: slow: rate of speed_kmh: one reading every 30 s: power is read as the mean over each interval, and what "
-        "happens within one is lost",
+        "happens within one is lost.",
         "evband: error: Trip 'slow' has one reading every 30 s, and a model learns from motion at steps of at most 15 s; start "
         "from a named car or another model and take this log as energy: evband adapt.",
     ]
