@@ -45,9 +45,8 @@ def serve_cars(count: int, port: int, http: int, folder: str, keep: bool) -> Non
     """The service, with a part of its own for each car: data sheets and weights drawn as the base knows that cars differ."""
     from evband.adaptation import Base
     from evband.adaptation.bulk import Fleet
-    from evband.adaptation.part import moved
+    from evband.adaptation.location import location
     from evband.adaptation.starting import started
-    from evband.features.wheel import INPUTS, ROADS
     from evband.live.fleet import Roster
     from evband.live.run import serve
     from evband.vehicles import Sheet
@@ -55,11 +54,11 @@ def serve_cars(count: int, port: int, http: int, folder: str, keep: bool) -> Non
     base, rng = Base.load(), np.random.default_rng(0)
     mass = np.sort(rng.uniform(1300.0, 2600.0, count))
     wheels = np.column_stack([mass, 0.62 * (mass / 1700.0) ** 0.6, rng.uniform(0.008, 0.011, count)])
-    views = base.settings(1.0, 0).architecture(len(INPUTS), len(ROADS)).unpack(base.theta)
+    views = base.views
     own = np.einsum(
         "mpq,cq->cmp", np.linalg.cholesky(base.covariance), rng.standard_normal((count, base.spread.shape[1]))
     )
-    weights, level = (moved(views) + own).astype(np.float32), np.tile(views["head_b"][:, 1], (count, 1))
+    weights, level = (location(views) + own).astype(np.float32), np.tile(views["head_b"][:, 1], (count, 1))
     kwh = 8.0 * (mass / 1000.0) ** 0.8
     fleet = Fleet(base, (Path(),) * count, weights, level, wheels, np.ones((count, 2)), kwh, ())
     cars = [Car(id=f"c{i}", model="", capacity_kwh=60.0) for i in range(count)]

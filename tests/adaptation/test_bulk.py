@@ -22,7 +22,7 @@ def test_arrays_of_parts_predict_what_their_models_do(tmp_path) -> None:
     fleet = read_parts(sorted(tmp_path.glob("*.evband")))
     assert [file.stem for file in fleet.files] == ["car0", "car1"]
     assert [file.stem for file, _ in fleet.bad] == ["cut"]
-    views = fleet.views
+    views = fleet.base.views
     for car, file in enumerate(fleet.files):
         model = evband.load(file)
         rows = fleet.feature_map(car).transform(trip(9, 1600.0, 120).on_grid(1.0))

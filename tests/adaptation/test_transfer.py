@@ -6,7 +6,7 @@ import pytest
 from drives import made_up_trips
 from evband.adaptation import Base
 from evband.adaptation.transfer import _carry_over, _in_terms_of
-from evband.features.wheel import INPUTS, ROADS
+from evband.features.wheel import INPUTS
 from evband.model import PowerModel
 from evband.network.predict import hidden_states
 from evband.settings import FROM_BASE, Settings
@@ -26,7 +26,7 @@ def test_networks_of_the_base_run_on_other_inputs_as_on_their_own() -> None:
     _carry_over(ground, hidden, *found, arch.unpack(theta))
     start = np.arange(40) == 0
     ours = hidden_states(arch, theta, x, start)
-    base = hidden_states(ground.settings(1.0, 0).architecture(len(INPUTS), len(ROADS)), ground.theta, theirs, start)
+    base = hidden_states(ground.architecture, ground.theta, theirs, start)
     np.testing.assert_allclose(ours[:, :, : ground.hidden], base, atol=2e-3)
     other = (ground.members // 2 + 1) % ground.members
     np.testing.assert_allclose(ours[0, :, ground.hidden :], base[other], atol=2e-3)

@@ -6,7 +6,7 @@ import pytest
 import evband
 from evband.adaptation import Base
 from evband.adaptation.groups import kinds_of
-from evband.features.wheel import INPUTS, ROADS
+from evband.features.wheel import ROADS
 from evband.fleet.hierarchy import shrunk
 from evband.fleet.prior import Facts, between
 from evband.vehicles import Sheet, find
@@ -62,7 +62,7 @@ def test_a_finer_level_learns_what_the_coarser_left() -> None:
 
 def fleet(ground: Base, shift: np.ndarray, rng: np.random.Generator) -> list[Facts]:
     """Twenty cars each of two makes, one of them off by `shift` in units of the spread."""
-    views = ground.settings(1.0, 0).architecture(len(INPUTS), len(ROADS)).unpack(ground.theta)
+    views = ground.views
     mean = np.concatenate([views["road_w"], views["head_w"][:, 0]], 1)
     found = []
     for k in range(40):

@@ -25,6 +25,7 @@ from evband.adaptation.groups import Groups
 from evband.errors import ArtifactError
 from evband.features.wheel import INPUTS, ROADS
 from evband.files import read_bounded, write_whole
+from evband.network.architecture import Architecture
 from evband.settings import Settings
 
 SHIPPED = Path(__file__).with_name("base.safetensors")
@@ -87,6 +88,15 @@ class Base:
     @cached_property
     def precision_inverse_root(self) -> NDArray[np.float64]:
         return np.asarray(np.linalg.inv(self.precision_root), np.float64)
+
+    @cached_property
+    def architecture(self) -> Architecture:
+        return self.settings(1.0, 0).architecture(len(INPUTS), len(ROADS))
+
+    @property
+    def views(self) -> dict[str, Floats]:
+        """Its weights by name."""
+        return self.architecture.unpack(self.theta)
 
     def settings(self, hz: float, seed: int) -> Settings:
         """Of a model that starts from it."""

@@ -6,7 +6,7 @@ state h, and member m of car c has, in units of ``feature_map.y_std`` kW,
 
     location  weights[c, m] . (r, h) + head_b[m, 0]        scale  softplus(h . head_w[m, 1] + level[c, m]) + SCALE_FLOOR
 
-with the base's head_w and head_b (`Fleet.views`); r are the road-load terms by the same feature map.
+with the base's head_w and head_b (`Base.views`); r are the road-load terms by the same feature map.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +22,12 @@ from numpy.typing import NDArray
 
 from evband.adaptation.base import Base
 from evband.adaptation.groups import kinds_of
-from evband.adaptation.part import find_base, moved, part_meta, part_tensors
+from evband.adaptation.location import location
+from evband.adaptation.part import find_base, part_meta, part_tensors
 from evband.adaptation.starting import sheet_map
 from evband.calibration.value import Calibration
 from evband.errors import ArtifactError, EvbandError
-from evband.features.wheel import INPUTS, ROADS, SheetMap
+from evband.features.wheel import SheetMap
 
 Floats = NDArray[np.float32]
 
@@ -49,11 +49,6 @@ class Fleet:
 
     def __len__(self) -> int:
         return len(self.files)
-
-    @cached_property
-    def views(self) -> dict[str, Any]:
-        """The base's own weights by name."""
-        return self.base.settings(1.0, 0).architecture(len(INPUTS), len(ROADS)).unpack(self.base.theta)
 
     def feature_map(self, car: int) -> SheetMap:
         """From signals of this car to x and r."""
@@ -83,8 +78,8 @@ def read_parts(files: Iterable[Path], base: Base | None = None) -> Fleet:
     if ground is None:
         why = f"; the first, {bad[0][0]}: {bad[0][1]}" if bad else "; run evband fleet fit first."
         raise ArtifactError(f"none of {len(bad)} parts of cars can be read{why}")
-    views = ground.settings(1.0, 0).architecture(len(INPUTS), len(ROADS)).unpack(ground.theta)
-    weights = np.broadcast_to(moved(views).astype(np.float32), (len(good), *ground.spread.shape[:2])).copy()
+    views = ground.views
+    weights = np.broadcast_to(location(views).astype(np.float32), (len(good), *ground.spread.shape[:2])).copy()
     level = np.broadcast_to(views["head_b"][:, 1], (len(good), ground.members)).copy()
     for k, (_, difference, own, *_) in enumerate(good):
         weights[k] += difference

@@ -23,12 +23,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from evband.adaptation.location import set_location
 from evband.adaptation.made_up import drive_of_mean, signals_of
 from evband.adaptation.members import ROUNDS, Evidence, Members
 from evband.adaptation.update import trip_effects
 from evband.errors import LogError, SettingsError, TripsError
 from evband.features.road_load import FADE_S, fades
-from evband.features.wheel import ROADS, SheetMap
+from evband.features.wheel import SheetMap
 from evband.vehicles import Sheet
 
 if TYPE_CHECKING:
@@ -175,8 +176,7 @@ def adapt_to_energy(model: PowerModel, trips: Sequence[TripEnergy], seed: int = 
         normal = members.normal((NU + 1) / (NU + (error / sd) ** 2) / sd**2 / alike)
         error = members.errors(normal, precision)
     noise = np.random.default_rng([seed, len(known)]).standard_normal(members.prior.shape)
-    weights = members.prior + normal.drawn(precision, noise)
-    views["road_w"][:], views["head_w"][:, 0] = weights[:, : len(ROADS)], weights[:, len(ROADS) :]
+    set_location(views, members.prior + normal.drawn(precision, noise))
     precision += normal.information
     after = copy(model)
     after.theta_, after.fingerprints_ = theta, sorted({*known, *(trip.trace for trip in fresh)})

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.fft import irfft, next_fast_len, rfft
 
+from evband.adaptation.location import location
 from evband.adaptation.scale import Offsets, ScalePrior
 from evband.network.heads.base import SCALE_FLOOR
 from evband.network.inference import softplus
@@ -107,7 +108,7 @@ class Members:
     ) -> None:
         self.groups, self.moving, self.every = rows.groups, rows.moving_rows, rows.every
         self.nu = nu[some, None]
-        self.prior = np.concatenate([views["road_w"][some], views["head_w"][some, 0]], 1).astype(float)
+        self.prior = location(views, some)
         roads, size = rows.r.shape[1], self.prior.shape[1]
         shape, exact = (len(self.prior), len(rows.y), size + EFFECTS + 1), rows.every == 1
         table = np.empty(shape, np.float64 if exact else np.float32)  # phi, z and the error of the prior's weights

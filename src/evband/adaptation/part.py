@@ -22,10 +22,10 @@ from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as save_tensors
 
 from evband.adaptation.base import Base
+from evband.adaptation.location import location, move_location
 from evband.adaptation.starting import started
 from evband.calibration.value import Calibration
 from evband.errors import ArtifactError
-from evband.features.wheel import ROADS
 from evband.files import write_whole
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def save_part(model: PowerModel, ground: Base, path: Path, traces: list[str], se
     mine, theirs = (model.architecture_.unpack(theta) for theta in (model.theta_, ground.theta))
     found = _factors(state.precision.astype(float), ground)
     tensors = {
-        "weights": (moved(mine) - moved(theirs)).astype(np.float16),
+        "weights": (location(mine) - location(theirs)).astype(np.float16),
         "level": (mine["head_b"][:, 1] - theirs["head_b"][:, 1]).astype(np.float16),
         "information": found.astype(np.float16),
     }
@@ -100,8 +100,7 @@ def read_part(path: Path, data: bytes, base: Base | None = None) -> PowerModel:
         raise ArtifactError("the car's part holds numbers that are not finite; make it again with evband fleet fit.")
     if numbers[1] <= 0 or abs(numbers[0]) > 10 or min(numbers[2:]) < 0:
         raise ArtifactError("the car's part is out of bounds; make it again with evband fleet fit.")
-    views["road_w"] += weights[:, : len(ROADS)].astype(np.float32)
-    views["head_w"][:, 0] += weights[:, len(ROADS) :].astype(np.float32)
+    move_location(views, weights)
     views["head_b"][:, 1] += level.astype(np.float32)
     half = factors @ ground.precision_root.transpose(0, 2, 1)
     precision = (ground.precision + half.transpose(0, 2, 1) @ half).astype(np.float32)
@@ -131,11 +130,6 @@ def find_base(path: Path, digest: str) -> Base:
 @lru_cache(maxsize=4)
 def _base_of(path: Path, _changed: int) -> Base:
     return Base.load(path)
-
-
-def moved(views: dict[str, Any]) -> Array:
-    """[members, Q]: the weights that adapting moves."""
-    return np.concatenate([views["road_w"], views["head_w"][:, 0]], 1).astype(float)
 
 
 def _factors(precision: Array, ground: Base) -> Array:

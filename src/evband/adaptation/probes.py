@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from evband.adaptation.location import location
 from evband.adaptation.made_up import drive, drive_of_mean, signals_of
 from evband.features.road_load import KINETIC
 from evband.features.wheel import SheetMap
@@ -41,22 +42,17 @@ class Probes(NamedTuple):
 
 def pulls(arch: Architecture, theta: NDArray[np.float32], features: SheetMap) -> Array:
     """[members]: how much predicted power rises per power that speeds the car up."""
-    return np.asarray((probes(arch, theta, features).pull * _weights(arch, theta)).sum(1))
+    return np.asarray((probes(arch, theta, features).pull * location(arch.unpack(theta))).sum(1))
 
 
 def consumption(model: PowerModel) -> Array:
     """[members] kWh/100 km on one made-up drive of half an hour, alike for all cars."""
     features = model.feature_map_
     assert isinstance(features, SheetMap)
-    found = probes(model.architecture_, model.theta_, features).use * _weights(model.architecture_, model.theta_)
-    bias = model.architecture_.unpack(model.theta_)["head_b"][:, 0]
-    kw = (found.sum(1) + bias) * features.y_std + features.y_mean
+    views = model.architecture_.unpack(model.theta_)
+    found = probes(model.architecture_, model.theta_, features).use * location(views)
+    kw = (found.sum(1) + views["head_b"][:, 0]) * features.y_std + features.y_mean
     return np.asarray(100.0 * kw / _drives()[1]["speed_kmh"].mean())
-
-
-def _weights(arch: Architecture, theta: NDArray[np.float32]) -> Array:
-    views = arch.unpack(theta)
-    return np.concatenate([views["road_w"], views["head_w"][:, 0]], 1).astype(float)
 
 
 _kept: OrderedDict[bytes, Probes] = OrderedDict()

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evband.adaptation.base import Base
+from evband.adaptation.location import move_location
 from evband.adaptation.plans import simulated_plans
 from evband.adaptation.probes import pulls
 from evband.adaptation.state import Adaptation
@@ -69,7 +70,7 @@ def started(ground: Base, sheet: Sheet, seed: int = 0, hz: float = 1.0) -> Power
     scaled = {"bias": 1, "tau2": 2, "slow": 2, "fast": 2, "noise": 2, "most": 2}
     model.energy_ = {name: value * tonnes ** scaled.get(name, 0) for name, value in ground.errors.items()}
     model.energy_["planned"] = simulated_plans(sheet.mass_kg)
-    neutral = settings.architecture(len(INPUTS), len(ROADS)).unpack(ground.theta)["head_b"][:, 1]
+    neutral = ground.views["head_b"][:, 1]
     model.adaptation_ = Adaptation(
         sheet.to_dict(), ground.digest, ground.about, (ground.scale_shift, ground.scale_sd), ground.trip_effect,
         ground.precision.astype(np.float32), neutral.copy(),
@@ -140,9 +141,7 @@ def members_of(ground: Base, sheet: Sheet, seed: int) -> NDArray[np.float32]:
     """[members, parameters]: each member is a car that this sheet could belong to, with a log as noisy as they come."""
     rng = np.random.default_rng([seed, SCALE_KEY])
     theta = ground.theta.copy()
-    arch = ground.settings(1.0, seed).architecture(len(INPUTS), len(ROADS))
-    views = arch.unpack(theta)
-    roads = len(ROADS)
+    views = ground.architecture.unpack(theta)
     drawn = ground.cars[np.arange(len(theta)), _spread_out(len(theta), ground.cars.shape[1], rng)].astype(float)
     draws, level = _balanced(drawn[:, :-1]), drawn[:, -1]
     deviation = np.einsum("mpq,mq->mp", ground.root, draws) + ground.groups.shift_of(sheet)
@@ -152,8 +151,7 @@ def members_of(ground: Base, sheet: Sheet, seed: int) -> NDArray[np.float32]:
         for part in parts:
             k = ROADS.index(part)
             deviation[:, k] += error * PER_WHEEL * ground.r_scale[k] / ground.unit
-    views["road_w"] += deviation[:, :roads].astype(np.float32)
-    views["head_w"][:, 0] += deviation[:, roads:].astype(np.float32)
+    move_location(views, deviation)
     views["head_b"][:, 1] += (ground.scale_shift + ground.scale_sd * level).astype(np.float32)
     return theta
 

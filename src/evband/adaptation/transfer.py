@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from evband.adaptation.base import Base
 from evband.adaptation.starting import PER_WHEEL, sheet_map
-from evband.features.wheel import INPUTS, ROADS, USUAL_KG, Wheel, wheel_terms
+from evband.features.wheel import INPUTS, USUAL_KG, Wheel, wheel_terms
 from evband.settings import FROM_BASE, Settings
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def _in_terms_of(x: Floats, theirs: Floats) -> tuple[Array, Array] | None:
 
 def _carry_over(ground: Base, hidden: int, a: Array, b: Array, blocks: dict[str, Floats]) -> None:
     """LSTMs of the base, side by side, into the members' blocks; another choice of them for each member."""
-    theirs = ground.settings(1.0, 0).architecture(len(INPUTS), len(ROADS)).unpack(ground.theta)
+    theirs = ground.views
     inside, bias = theirs["w_ih.0"] @ a, theirs["bias.0"] + theirs["w_ih.0"] @ b
     units, beside = ground.hidden, hidden // ground.hidden
     blocks["w_hh.0"][:] = 0.0

@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evband.adaptation.checks import another_car, check_evidence, new_trips
+from evband.adaptation.location import set_location
 from evband.adaptation.members import FEWEST_ROWS, ROUNDS, Evidence, Members, together
 from evband.adaptation.scale import Offsets, ScalePrior, ranks_of
 from evband.adaptation.state import Adaptation
@@ -125,8 +126,7 @@ def updated(model: PowerModel, rows: Evidence, trips: int, traces: Sequence[str]
             normal, _ = first.reweighted(error, scale)
             error = first.errors(normal, precision[some])
         normal, offsets = members.reweighted(members.errors(normal, precision[some], apart=False), scale)
-        weights = members.prior + normal.drawn(precision[some], noise[some])
-        views["road_w"][some], views["head_w"][some, 0] = weights[:, : len(ROADS)], weights[:, len(ROADS) :]
+        set_location(views, members.prior + normal.drawn(precision[some], noise[some]), some)
         precision[some] += normal.information
         views["head_b"][some, 1] = before.neutral[some] + offsets.of_a_trip(ranks[some])
         likely.append(offsets.both)

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from evband.adaptation.base import Base
 from evband.adaptation.bulk import read_parts
 from evband.adaptation.groups import Groups, kinds_of
+from evband.adaptation.location import location, set_location
 from evband.errors import ArtifactError, SettingsError
-from evband.features.wheel import INPUTS, ROADS
 from evband.fleet.hierarchy import shrunk
 from evband.vehicles import Sheet
 
@@ -66,9 +66,8 @@ def fleet_prior(folders: Iterable[str | Path], output: Path, base: Base | None =
 def facts_of(model: PowerModel) -> Facts:
     """What a car, started and adapted, teaches."""
     views, state = model.architecture_.unpack(model.theta_), model.adaptation_
-    weights = np.concatenate([views["road_w"], views["head_w"][:, 0]], 1).astype(np.float32)
     level, spread = state.scale
-    return Facts(weights, level, spread, kinds_of(Sheet.from_dict(state.sheet)))
+    return Facts(location(views).astype(np.float32), level, spread, kinds_of(Sheet.from_dict(state.sheet)))
 
 
 def between(ground: Base, cars: Sequence[Facts]) -> Base:
@@ -79,17 +78,16 @@ def between(ground: Base, cars: Sequence[Facts]) -> Base:
 
 def _between(ground: Base, weights: NDArray[np.float32], levels: Array, spreads: Array, kinds: Kinds) -> Base:
     """The base with this fleet's mean and spread, and means of its kinds of cars; weights [cars, members, Q]."""
-    arch = ground.settings(1.0, 0).architecture(len(INPUTS), len(ROADS))
     theta = ground.theta.copy()
-    views = arch.unpack(theta)
+    views = ground.architecture.unpack(theta)
     share = _trust(ground, weights)
     total = float(share.sum())
     off, covariance = np.empty_like(weights), np.empty(ground.spread.shape)  # off the mean, in units of the old spread
+    mean = location(views)
     for m, root in enumerate(ground.root):
-        old = np.concatenate([views["road_w"][m], views["head_w"][m, 0]]).astype(float)
-        mean = (CARS_OF_MEAN * old + share @ weights[:, m]) / (CARS_OF_MEAN + total)
-        off[:, m] = np.linalg.solve(root, (weights[:, m] - mean).T).T
-        views["road_w"][m], views["head_w"][m, 0] = mean[: len(ROADS)], mean[len(ROADS) :]
+        mean[m] = (CARS_OF_MEAN * mean[m] + share @ weights[:, m]) / (CARS_OF_MEAN + total)
+        off[:, m] = np.linalg.solve(root, (weights[:, m] - mean[m]).T).T
+    set_location(views, mean)
     groups = shrunk(off, share, kinds)
     off -= groups.fitted
     for m, root in enumerate(ground.root):

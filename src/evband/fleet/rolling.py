@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 from evband.adaptation.members import CORRELATED, Evidence
 from evband.adaptation.starting import PER_WHEEL
-from evband.features.wheel import GRAVITY, ROADS, SheetMap
+from evband.features.wheel import ROADS, SheetMap
+from evband.vehicles.physics import GRAVITY
 
 if TYPE_CHECKING:
     from evband.model import PowerModel
