@@ -75,32 +75,29 @@ def effective_terms(model: PowerModel) -> list[Term]:
     features = model.feature_map_
     if not model.architecture_.road or "speed_kmh" not in features.channels or model.adaptation_ is not None:
         return []  # of a started model the LSTM has too large a share in it; its card has the mass it moves like
-    weights = model.params_["road_w"].astype(np.float64)  # [members, road]
-    if model.settings_.head == "distilled":
-        weights = weights[:1]
-    terms = [Term("auxiliary power", "kW", _power(model, weights, np.zeros(1))[:, 0])]
+    terms = [Term("auxiliary power", "kW", path_power(model, np.zeros(1))[:, 0])]
     if not set(LOADS) & set(features.channels):
-        terms += _motion_terms(model, weights)
-    slopes = features.y_std * weights / features.r_scale
+        terms += _motion_terms(model)
+    slopes = features.y_std * _path(model) / features.r_scale
     for name, label in (("cold", "heating below 18 C"), ("hot", "cooling above 22 C")):
         if name in features.road_names:
             terms.append(Term(label, "kW/K", slopes[:, features.road_names.index(name)]))
     return terms
 
 
-def _motion_terms(model: PowerModel, weights: Array) -> list[Term]:
+def _motion_terms(model: PowerModel) -> list[Term]:
     features = model.feature_map_
     fastest = float(features.high[features.channels.index("speed_kmh")]) / 3.6
     speed = np.linspace(min(SLOWEST_MS, 0.5 * fastest), 0.95 * fastest, 30)
-    level = _power(model, weights, speed)
-    load = level - _power(model, weights, np.zeros(1))
+    level = path_power(model, speed)
+    load = level - path_power(model, np.zeros(1))
     (rolling, drag), *_ = np.linalg.lstsq(np.stack([speed, speed**3], 1), load.T, rcond=None)
     terms = []
     if "acceleration_ms2" in features.channels:
         middle = speed[len(speed) // 6 : -len(speed) // 6]  # hard pulls at the ends of the range are rare
         level = level[:, len(speed) // 6 : -len(speed) // 6]
-        push = ((_power(model, weights, middle, PUSH_MS2) - level) / (PUSH_MS2 * middle)).mean(1)
-        pull = ((level - _power(model, weights, middle, -PUSH_MS2)) / (PUSH_MS2 * middle)).mean(1)
+        push = ((path_power(model, middle, PUSH_MS2) - level) / (PUSH_MS2 * middle)).mean(1)
+        pull = ((level - path_power(model, middle, -PUSH_MS2)) / (PUSH_MS2 * middle)).mean(1)
         terms = [Term("effective mass", "kg", 1000 * push), Term("regained in braking", "share", pull / push)]
     return [
         *terms,
@@ -109,11 +106,17 @@ def _motion_terms(model: PowerModel, weights: Array) -> list[Term]:
     ]
 
 
-def _power(model: PowerModel, weights: Array, speed_ms: Array, acceleration: float = 0.0) -> Array:
+def _path(model: PowerModel) -> Array:
+    """[members, road]: the weights of the path, which the two components of a distilled network share."""
+    weights = model.params_["road_w"].astype(np.float64)
+    return weights[:1] if model.settings_.head == "distilled" else weights
+
+
+def path_power(model: PowerModel, speed_ms: Array, acceleration: float = 0.0) -> Array:
     """[members, speeds]: the path's power on the level, other channels at their training median."""
     features = model.feature_map_
     r = steady_rows(features, 3.6 * speed_ms, acceleration_ms2=acceleration)
-    return np.asarray(features.y_mean + features.y_std * weights @ r.T)
+    return np.asarray(features.y_mean + features.y_std * _path(model) @ r.T)
 
 
 def card(model: PowerModel) -> dict[str, Any]:

@@ -14,6 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from evband.card import path_power
+
 if TYPE_CHECKING:
     from evband.model import PowerModel
 
@@ -40,19 +42,8 @@ class Slow:
 
 def effective_mass_t(model: PowerModel, speed_kmh: float = 50.0) -> float:
     """Tonnes, from the model's own road-load path: (P(v, +a) - P(v, -a)) / (2 a v) of a light pull; 1.8 where it has none."""
-    features, a = model.feature_map_, 0.25
-    params = model.params_
-    if (
-        "acceleration_ms2" not in features.channels
-        or "speed_kmh" not in features.channels
-        or not len(features.road_names)
-    ):
+    a, v = 0.25, np.array([speed_kmh / 3.6])
+    if not model.architecture_.road or not {"acceleration_ms2", "speed_kmh"} <= set(model.feature_map_.channels):
         return 1.8
-    typical = dict(zip(features.channels, features.typical.tolist(), strict=True)) | {"speed_kmh": speed_kmh}
-    if "elevation_m" in typical:
-        typical["elevation_m"] = 0.0  # stands for the grade
-    powers = []
-    for pull in (a, -a):
-        _, r = features._rows(typical | {"acceleration_ms2": pull})
-        powers.append(float(np.mean(np.asarray(params["road_w"]) @ r)) * features.y_std)
-    return float(np.clip((powers[0] - powers[1]) / (2.0 * a * speed_kmh / 3.6), 0.8, 30.0))
+    pulling, braking = (float(path_power(model, v, pull).mean()) for pull in (a, -a))
+    return float(np.clip((pulling - braking) / (2.0 * a * v[0]), 0.8, 30.0))

@@ -68,10 +68,8 @@ class Progress:
 
 @dataclass
 class RunState:
-    """Everything a run needs to go on: what a checkpoint holds."""
+    """What a run needs to go on beside weights and the optimiser's moments: what a checkpoint holds."""
 
-    theta: Tensor  # [members, parameters]
-    moments: dict[str, Tensor]  # the optimiser's
     best: Tensor  # [members, parameters]: weights at the best held-out score
     best_score: Tensor  # [members]
     epoch: int = 0
@@ -127,7 +125,7 @@ class Trainer:
         self.optimiser = OPTIMISERS[settings.optimiser]([self.theta], **options)
         self.theta.grad = torch.zeros_like(self.theta)
         inf = torch.full((len(members),), torch.inf, device=self.device)
-        self.state = RunState(self.theta, {}, theta.detach().clone(), inf)
+        self.state = RunState(theta.detach().clone(), inf)
         self.broken = torch.zeros(len(members), dtype=torch.bool, device=self.device)
         self._loss_sum = torch.zeros(len(members), device=self.device)
         self._batch: Batch | None = None
