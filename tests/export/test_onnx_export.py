@@ -181,14 +181,28 @@ def driven(model: evband.PowerModel, trip: evband.Trip, level: float) -> dict[st
         given["ambient_temp_c"] = table["ambient_temp_c"].fill_nan(None).forward_fill().to_numpy()
     if "past_grade" in names:
         speed = table["speed_kmh"].to_numpy() / 3.6
-        given["past_grade"] = grades(table["elevation_m"].to_numpy(), speed, np.zeros(len(speed), bool), 1.0)
+        height = table["elevation_m"].to_numpy()
+        seen = np.isfinite(height).any()
+        given["past_grade"] = (
+            grades(height, speed, np.zeros(len(speed), bool), 1.0) if seen else np.full(len(speed), np.nan)
+        )
     given["seconds_since_start"] = np.arange(len(table), dtype=float)
+    given["age_s"] = np.zeros(len(table)) if "age_s" not in table.columns else given["age_s"]
     ticks = [
         session.tick(level=np.float32([level]), **{name: np.float32([given[name][t]]) for name in names})
         for t in range(len(table))
     ]
     return {name: np.concatenate([tick[name] for tick in ticks]) for name in ticks[0] if name.endswith("_kw")
             and ticks[0][name].shape == (1,)}  # fmt: skip
+
+
+def same_as_predicted(model: evband.PowerModel, trip: evband.Trip, level: float) -> None:
+    out, bands = driven(model, trip, level), model.predict(trip)
+    lower, upper = bands.interval(level)
+    expected = {"mean_kw": bands.mean, "lower_kw": lower, "upper_kw": upper}
+    expected |= {"aleatoric_kw": bands.aleatoric, "epistemic_kw": bands.epistemic}
+    for name, values in expected.items():
+        np.testing.assert_allclose(out[name], values, atol=1e-3, err_msg=f"{name} at {level}")
 
 
 @pytest.mark.parametrize("method", ["t-anchor", "gaussian-anchor", "quantile-anchor", "t-dropout"])
@@ -199,14 +213,24 @@ def test_a_whole_drive_from_channels_equals_predict(method: str) -> None:
     assert model.feature_map_.fade
     assert model.feature_map_.products
     (trip,) = with_edges(drives(1, seconds=150, seed=4, extra=channels))
-    bands = model.predict(trip)
     for level in (0.5, 0.9, 0.99):
-        out = driven(model, trip, level)
-        lower, upper = bands.interval(level)
-        expected = {"mean_kw": bands.mean, "lower_kw": lower, "upper_kw": upper}
-        expected |= {"aleatoric_kw": bands.aleatoric, "epistemic_kw": bands.epistemic}
-        for name, values in expected.items():
-            np.testing.assert_allclose(out[name], values, atol=1e-3, err_msg=f"{name} at {level}")
+        same_as_predicted(model, trip, level)
+
+
+@pytest.mark.parametrize("known", ["all", "none", "ambient_temp_c"])
+def test_a_model_of_a_data_sheet_drives_without_python_too(known: str) -> None:
+    model = evband.start("Renault Zoe 52 kWh")
+    (trip,) = with_edges(drives(1, seconds=60, extra=channels))
+    unknown = {"all": (), "none": ("elevation_m", "ambient_temp_c"), "ambient_temp_c": ("elevation_m",)}[known]
+    trip = replace(trip, table=trip.table.with_columns(pl.lit(None, pl.Float64).alias(name) for name in unknown))
+    same_as_predicted(model, trip, 0.9)
+
+
+def test_a_model_that_knows_silences_takes_their_age() -> None:
+    model = evband.PowerModel(**{**TINY, "bridge_s": 60.0}).fit(with_edges(drives(3, seconds=100)))
+    (trip,) = with_edges(drives(1, seconds=60, seed=4))
+    aged = replace(trip, table=trip.table.with_columns(age_s=pl.int_range(pl.len()).cast(float) % 7))
+    same_as_predicted(model, aged, 0.9)
 
 
 def test_members_far_apart_have_a_band_too() -> None:

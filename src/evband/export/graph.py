@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from evband.errors import require
 
@@ -71,9 +72,16 @@ class Graph:
 
     def any_over(self, value: Value, limit: Value) -> str:
         """A single truth: whether any number of ``value`` is over ``limit``."""
-        over = self("Cast", self("Greater", value.name, limit.name), to=self._onnx.TensorProto.FLOAT)
-        most = self("ReduceMax", over, keepdims=0)
-        return str(self("Cast", most, to=self._onnx.TensorProto.BOOL))
+        most = self("ReduceMax", self.floats(self("Greater", value.name, limit.name)), keepdims=0)
+        return self.truths(most)
+
+    def floats(self, truths: str) -> str:
+        """1 where true, 0 where not."""
+        return str(self("Cast", truths, to=self._onnx.TensorProto.FLOAT))
+
+    def truths(self, value: str) -> str:
+        """Whether each number is other than 0."""
+        return str(self("Cast", value, to=self._onnx.TensorProto.BOOL))
 
     def integers(self, value: str) -> str:
         """The value as int64, towards zero."""
@@ -100,55 +108,39 @@ class Graph:
         return model
 
 
-class Value:
-    """A float tensor of a graph. Formulas that work on floats and arrays alike work on it, too, and write nodes."""
+OPERATORS = {
+    np.add: "Add", np.subtract: "Sub", np.multiply: "Mul", np.true_divide: "Div", np.negative: "Neg",
+    np.absolute: "Abs", np.exp: "Exp",
+}  # fmt: skip
 
-    __array_ufunc__ = None  # a NumPy number on the left leaves the operation to this class
+
+class Value(NDArrayOperatorsMixin):
+    """A float tensor of a graph. Formulas that work on floats and arrays alike work on it, too, and write nodes."""
 
     def __init__(self, graph: Graph, name: str) -> None:
         self.graph, self.name = graph, name
+
+    def __array_ufunc__(self, operator: np.ufunc, method: str, *operands: Any) -> Value:
+        if operator is np.log1p:
+            return self._with("Log", 1.0 + self)
+        if operator is np.equal:
+            return Value(self.graph, self.graph.floats(self._with("Equal", *operands).name))
+        return self._with(OPERATORS[operator], *operands)
+
+    def __array_function__(self, function: Any, types: Any, operands: tuple[Any, ...], options: Any) -> Value:
+        if function is not np.where:
+            raise NotImplementedError(f"{function} in a graph")
+        truth, *sides = operands
+        return self._with("Where", Value(self.graph, self.graph.truths(truth.name)), *sides)
 
     def _with(self, kind: str, *operands: Any) -> Value:
         names = [one.name if isinstance(one, Value) else np.asarray(one, np.float32) for one in operands]
         return Value(self.graph, self.graph(kind, *names))
 
-    def __add__(self, other: Any) -> Value:
-        return self._with("Add", self, other)
-
-    def __radd__(self, other: Any) -> Value:
-        return self._with("Add", other, self)
-
-    def __sub__(self, other: Any) -> Value:
-        return self._with("Sub", self, other)
-
-    def __rsub__(self, other: Any) -> Value:
-        return self._with("Sub", other, self)
-
-    def __mul__(self, other: Any) -> Value:
-        return self._with("Mul", self, other)
-
-    def __rmul__(self, other: Any) -> Value:
-        return self._with("Mul", other, self)
-
-    def __truediv__(self, other: Any) -> Value:
-        return self._with("Div", self, other)
-
-    def __rtruediv__(self, other: Any) -> Value:
-        return self._with("Div", other, self)
-
-    def __neg__(self) -> Value:
-        return self._with("Neg", self)
-
-    def __abs__(self) -> Value:
-        return self._with("Abs", self)
-
-    def exp(self) -> Value:
-        return self._with("Exp", self)
-
     def or_else(self, default: float) -> Value:
         """Itself, and ``default`` where it is not a number."""
-        unknown = self.graph("IsNaN", self.name)
-        return Value(self.graph, self.graph("Where", unknown, np.float32(default), self.name))
+        unknown = Value(self.graph, self.graph("IsNaN", self.name))
+        return self._with("Where", unknown, default, self)
 
     def within(self, low: Any, high: Any) -> Value:
         return self._with("Min", self._with("Max", self, low), high)

@@ -75,7 +75,8 @@ def _ends_kw(graph: Graph, centre: str, unit: str, below: str, above: str) -> di
 
 def _tail(graph: Graph) -> Value:
     """[1]: the probability beyond each end."""
-    return (1.0 - Value(graph, "level")) * 0.5
+    tail: Value = (1.0 - Value(graph, "level")) * 0.5
+    return tail
 
 
 def _mixture_ends(graph: Graph, apart: str, scale: str, kind: Standard) -> tuple[str, str]:
@@ -203,4 +204,5 @@ def _quantile_ends(graph: Graph, away: str, levels: NDArray) -> tuple[str, str]:
 def _past(graph: Graph, p: Value, end: float, next_end: float) -> Value:
     """log(min(p, end) / end) / log(next / end): 0 inside the levels, negative beyond the last."""
     least = p.within(0.0, float(end)) / float(end)
-    return Value(graph, graph("Log", least.name)) / float(np.log(next_end / end))
+    past: Value = Value(graph, graph("Log", least.name)) / float(np.log(next_end / end))
+    return past

@@ -5,9 +5,11 @@ Road-load terms are those of `evband.features.road_load`, called on values of th
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from evband.channels import EDGES
+from evband.channels import AGE, EDGES
 from evband.export.graph import Graph, Value
 from evband.features import HELD, FeatureMap, road_load
 from evband.features.map import ROAD
@@ -19,37 +21,42 @@ SINCE_START = "seconds_since_start"
 def channel_inputs(features: FeatureMap) -> list[str]:
     """Names of the graph's inputs, [vehicles] each; NaN stands for an unknown value."""
     names = [PAST_GRADE if c == "elevation_m" else c for c in features.channels]
-    return [*names, *(EDGES if features.edges else ()), *([SINCE_START] if features.fade else ())]
+    more = {EDGES: features.edges, (SINCE_START,): features.fade, (AGE,): features.ages}
+    return [*names, *(name for group, asked in more.items() if asked for name in group)]
 
 
 def feature_columns(graph: Graph, features: FeatureMap) -> tuple[str, str]:
     """Scaled inputs x [vehicles, F] and road-load features r [vehicles, K]."""
-    signals = _signals(graph, features)
-    terms = road_load.road_terms(signals, curved=bool(features.knots))  # type: ignore[type-var]
+    inputs, terms = features.terms(_signals(graph, features))
     kept = [name for name in features.road_names if name in terms]
-    hinges = [road_load.positive(terms[name] - knot) for name, knot in features.knots]  # type: ignore[type-var]
+    hinges = [road_load.positive(terms[name] - knot) for name, knot in features.knots]
     r = _stack(graph, [*(terms[name] for name in kept), *hinges])
     r = graph("Min", graph("Max", r, _single(features.r_low)), _single(features.r_high))
-    inputs = road_load.input_terms(signals)  # type: ignore[type-var]
     x = _stack(graph, [inputs[name] for name in features.input_names if not name.startswith(ROAD)])
     if features.products:
         x = graph("Concat", x, r, axis=-1)
-    return _scaled(graph, x, features.x_shift, features.x_scale), _scaled(graph, r, features.r_shift, features.r_scale)
+    x, r = _scaled(graph, x, features.x_shift, features.x_scale), _scaled(graph, r, features.r_shift, features.r_scale)
+    return Value(graph, x).within(*_single(np.array([-features.farthest, features.farthest]))).name, r
 
 
-def _signals(graph: Graph, features: FeatureMap) -> dict[str, Value]:
+def _signals(graph: Graph, features: FeatureMap) -> dict[str, Any]:
     """As `FeatureMap.arrays`: unknown values replaced, weather kept near what training saw."""
-    signals = {}
+    signals: dict[str, Any] = {}
     for i, c in enumerate(features.channels):
-        value = Value(graph, PAST_GRADE if c == "elevation_m" else c).or_else(float(features.typical[i]))
-        signals[c] = value.within(*features.weather_limits(i)) if c in HELD else value
+        value: Any = Value(graph, PAST_GRADE if c == "elevation_m" else c)
+        known: Any = value.or_else(float(features.typical[i]))
+        if c in HELD:
+            known = known.within(*features.weather_limits(i))
+        signals[c] = np.where(value == value, known, np.nan) if c in features.optional else known
     if features.edges:
         start, end = (Value(graph, name) for name in EDGES)
-        edges = road_load.edge_signals(start, end, features.hz)  # type: ignore[type-var]
+        edges: dict[str, Any] = road_load.edge_signals(start, end, features.hz)
         signals |= {name: value.or_else(0.0) for name, value in edges.items()}
     if features.fade:
-        rows = features.hz * Value(graph, SINCE_START)
-        signals[road_load.FADE] = (-rows / (features.hz * road_load.FADE_S)).exp()
+        signals[road_load.FADE] = road_load.fades(features.hz * Value(graph, SINCE_START), features.hz)
+    if features.ages:
+        age: Any = Value(graph, AGE)
+        signals[AGE] = road_load.staleness(age.or_else(0.0))
     return signals
 
 

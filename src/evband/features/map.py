@@ -43,6 +43,7 @@ class FeatureMap:
     """Channels in, arrays out; every number in it was learned from training rows."""
 
     optional: ClassVar[tuple[str, ...]] = ()  # channels that a trip may lack: unknown is a value of theirs
+    farthest: ClassVar[float] = np.inf  # deviations that an input may stray
 
     channels: tuple[str, ...] = ()
     hz: float = 1.0
@@ -310,15 +311,18 @@ class FeatureMap:
             signals = {**signals, road_load.KINETIC: a * v, road_load.CHANGE: a}
         if self.ages and AGE not in signals:
             signals = {**signals, AGE: 0.0 * signals[self.channels[0]]}
-        terms = road_load.road_terms(signals, curved=bool(self.knots))
+        inputs, terms = self.terms(signals)
         kept = tuple(name for name in self.road_names if name in terms)
         r = self._with_hinges(_columns([terms[name] for name in kept]), kept)
         r = np.minimum(np.maximum(r, self.r_low), self.r_high)
-        inputs = road_load.input_terms(signals)
         x = _columns([inputs[name] for name in self.input_names if not name.startswith(ROAD)])
         if self.products:
             x = np.concatenate([x, r], -1)
         return (x - self.x_shift) / self.x_scale, (r - self.r_shift) / self.r_scale
+
+    def terms(self, signals: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Inputs and road-load terms by name, as they are: of floats, arrays or values of a graph."""
+        return road_load.input_terms(signals), road_load.road_terms(signals, curved=bool(self.knots))
 
     def _with_hinges(self, terms: np.ndarray, names: tuple[str, ...]) -> np.ndarray:
         """[..., terms] -> [..., terms + knots]."""

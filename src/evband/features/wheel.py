@@ -26,7 +26,6 @@ OPTIONAL = ("elevation_m", "ambient_temp_c")  # may be missing in a log
 KNOTS_W_KG = (-25.0, -12.0, -5.0, 5.0, 12.0, 25.0)  # efficiency and regeneration bend there
 USUAL_KG = 1500.0
 AIR = 1.225  # kg/m3 at 15 C
-FARTHEST = 6.0  # deviations that an input may stray
 OWN = ("own mass_kg", "own cda_m2", "own crr")  # signals of rows that belong to other cars than the sheet's
 MILD_C = 20.0  # stands in for an unknown temperature: neither heats nor cools
 
@@ -70,10 +69,11 @@ class SheetMap(FeatureMap):
     """The features of a car that nobody has measured: scales come from a population of cars, physics from its sheet."""
 
     optional: ClassVar[tuple[str, ...]] = OPTIONAL
+    farthest: ClassVar[float] = 6.0
     wheel: Wheel = (USUAL_KG, 0.65, 0.009)
 
     def _rows(self, signals: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray]:
-        """Scaled inputs, which reach no further than `FARTHEST` deviations, and road features of rows or of one tick."""
+        """Scaled inputs, which reach no further than `farthest` deviations, and road features of rows or of one tick."""
         wheel: Any = tuple(signals[name] for name in OWN) if OWN[0] in signals else self.wheel
         inputs, roads = wheel_terms(signals, wheel)
         heavy = 1.0 if wheel is self.wheel else np.asarray(wheel[0])[..., None] / self.wheel[0]
@@ -82,7 +82,11 @@ class SheetMap(FeatureMap):
         x = (_columns([inputs[name] for name in self.input_names]) - self.x_shift * x_unit) / (self.x_scale * x_unit)
         r = _columns([roads[name] for name in self.road_names])
         r = np.minimum(np.maximum(r, self.r_low), self.r_high)
-        return np.clip(x, -FARTHEST, FARTHEST), (r - self.r_shift) / (self.r_scale * r_unit)
+        return np.clip(x, -self.farthest, self.farthest), (r - self.r_shift) / (self.r_scale * r_unit)
+
+    def terms(self, signals: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Those of the car on the sheet."""
+        return wheel_terms(signals, self.wheel)
 
     @classmethod
     def from_dict(cls, saved: Mapping[str, Any]) -> Self:
