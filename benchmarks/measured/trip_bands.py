@@ -6,7 +6,8 @@
 
 Contenders on the same held-out trips: `evband` (30 members), `evband 10` (10 of them), `least squares` on all features of our model
 with the same error model (its noise taken from the ensemble, which helps it), `average`: kWh/km of the training trips with its
-spread. `rest`: the trip after its first 5 km, without and with the power measured until then. `planned`: the trip as a router would
+spread. `rest`: the trip after its first 5 km, without and with the power measured until then; `rest, cabin unknown`: also without the
+cabin's draw ahead, which a driver does not know, either. `planned`: the trip as a router would
 have planned it, speeds smoothed and stops unknown. `width_at_90`: mean width over mean energy, all bands of a contender stretched
 alike so that 90 % hold; `ratio`: evband's over the row's. A trip counts once; legs of one drive are in one fold.
 """
@@ -24,8 +25,10 @@ from numpy.typing import NDArray
 from scipy.special import stdtr, stdtrit
 
 from benchmarks.common.results_file import show, write
+from benchmarks.measured.trip_cabins import cabin_of, unknown_ahead
 from benchmarks.measured.trip_drives import HERE, LOGS, Drives, splits_of
 from evband.energy import Drive, ErrorModel, TripMean, fit_errors, stretch_energy
+from evband.energy.cabin import Cabin
 from evband.energy.planned import Planned, fit_planned
 
 Array = NDArray[np.float64]
@@ -88,6 +91,20 @@ def bands(log: str, drives: list[Drive], errors: ErrorModel, cut: Callable[[Driv
     return found
 
 
+def unknown_bands(log: str, drives: list[Drive], errors: ErrorModel, cabin: Cabin, so_far: bool) -> list[Band]:
+    """Of the rest of each drive, whose cabin draws nobody knows what ahead."""
+    found = []
+    for raw in drives:
+        drive = errors.mean.of(raw)
+        for which in rest(drive):
+            expected, unsure = unknown_ahead(log, drive, cabin, which.start, so_far)
+            more = float(unsure.sum()) / drive.hz / 3600.0
+            for band in bands(log, [expected], replace(errors, mean=TripMean()), rest, so_far):
+                scale = float(np.hypot(band.scale, more))
+                found.append(band._replace(scale=scale, half=band.half * scale / band.scale))
+    return found
+
+
 def average(log: str, train: list[Drive], test: list[Drive]) -> list[Band]:
     """kWh/km of the training trips, t prediction interval."""
     train = [d for d in train if d.distance_km[-1] > 0.2 and np.isfinite(d.power_kw).mean() > 0.5]
@@ -146,6 +163,13 @@ def run(log: str, variant: str, split: str | int, found: Found) -> None:
     add(found, name, "trip", "average", average(log, drives.of("oob"), test))
     add(found, name, "rest", "evband", bands(log, test, errors, rest, so_far=True))
     add(found, name, "rest", "without the drive so far", bands(log, test, errors, rest))
+    cabin = cabin_of(drives)
+    for contender, so_far in (("evband", True), ("without the drive so far", False)):
+        if cabin is None:
+            items = bands(log, test, errors, rest, so_far)
+        else:
+            items = unknown_bands(log, test, errors, cabin, so_far)
+        add(found, name, "rest, cabin unknown", contender, items)
 
 
 def plans(log: str, split: str | int, found: Found) -> None:

@@ -4,7 +4,7 @@
 
 `range`: a trip is cut at five random places (they count together as one trip), the way goes on as driven, and the band of the
 distance is compared with where such a battery was empty. `after 5 km`: the same from there on, without and with the power measured
-until then. Contenders, splits and columns as in trip_bands.py; widths are shares of the distance, and their pooled mean says
+until then; `cabin unknown`: also without the cabin's draw ahead, which a driver does not know, either. Contenders, splits and columns as in trip_bands.py; widths are shares of the distance, and their pooled mean says
 little: the upper end of a few bands (trips that may take next to nothing) is hundreds of kilometres off. `base`: no model knows
 the cabin.
 """
@@ -18,17 +18,24 @@ import numpy as np
 
 from benchmarks.common.results_file import RESULTS, show, write
 from benchmarks.measured.trip_bands import CUT_KM, FIRST_KM, POOLED, SETS, Band, Found, add, linear, measured, table
+from benchmarks.measured.trip_cabins import cabin_of, unknown_ahead
 from benchmarks.measured.trip_drives import LOGS, Drives, splits_of
 from evband.energy import Ahead, Drive, ErrorModel, SoFar, TripMean, fit_errors
 from evband.energy.ahead import long_enough
+from evband.energy.cabin import Cabin
 
 CUTS = 5
 LEAST_KM = 2.0  # left to go
+UNKNOWN = "after 5 km, cabin unknown"
 BASE = [(log, "base") for log in LOGS if log != "i3_motion"]
 
 
-def reached(log: str, drive: Drive, errors: ErrorModel, at: int, so_far: bool) -> Band | None:
-    """The band of the distance from row `at` on, and where the battery was empty; None where nothing was drawn."""
+def reached(log: str, drive: Drive, errors: ErrorModel, at: int, so_far: bool, cabin: Cabin | None) -> Band | None:
+    """The band of the distance from row `at` on, and where the battery was empty; None where nothing was drawn. With a `cabin`,
+    its draw ahead is not known."""
+    unsure = np.zeros(len(drive) - at)
+    if cabin is not None:
+        drive, unsure = unknown_ahead(log, drive, cabin, at, so_far)
     rest = drive.rows(slice(at, len(drive)))
     drawn = np.cumsum(np.where(np.isfinite(rest.power_kw), rest.power_kw, rest.mean)) / rest.hz / 3600.0
     used = float(drawn[-1])
@@ -37,7 +44,8 @@ def reached(log: str, drive: Drive, errors: ErrorModel, at: int, so_far: bool) -
     past = SoFar(errors)
     if so_far:
         past.drive(drive.rows(slice(0, at)))
-    way = long_enough(Ahead.of(rest, errors), Ahead.of(drive, errors), used, past)
+    once, again = ({"cabin": kw} for kw in (unsure, np.full(len(drive), unsure[-1])))
+    way = long_enough(Ahead.of(rest, errors, doubts=once), Ahead.of(drive, errors, doubts=again), used, past)
     low, middle, high = way.reach(used, past)
     km = float(rest.distance_km[np.argmax(drawn >= used)])
     half = (high - low) / 2.0
@@ -50,14 +58,14 @@ def cuts(drive: Drive) -> Iterator[int]:
         yield int(np.searchsorted(drive.distance_km, share * drive.distance_km[-1]))
 
 
-def bands(log: str, drives: list[Drive], errors: ErrorModel, first: bool, so_far: bool = False) -> list[Band]:
+def bands(log: str, drives: list[Drive], errors: ErrorModel, first: bool, so_far: bool = False, cabin: Cabin | None = None) -> list[Band]:  # fmt: skip
     found = []
     for raw in drives:
         drive = errors.mean.of(raw)
         if first and drive.distance_km[-1] < CUT_KM:
             continue
         for at in [int(np.searchsorted(drive.distance_km, FIRST_KM))] if first else cuts(drive):
-            found.append(reached(log, drive, errors, at, so_far))
+            found.append(reached(log, drive, errors, at, so_far, cabin))
     return [band for band in found if band is not None]
 
 
@@ -92,13 +100,16 @@ def fitted(log: str, split: str | int, variant: str, members: int, path: bool) -
 def run(log: str, variant: str, split: str | int, found: Found) -> None:
     """All bands of one held-out fold."""
     name = "last third" if split == "time" else "folds"
+    drives = Drives(log, split, variant)
     for contender, members, path in (("evband", 30, False), ("evband 10", 10, False), ("least squares", 30, True)):
         errors, test = fitted(log, split, variant, members, path)
         add(found, name, "range", contender, bands(log, test, errors, first=False))
         add(found, name, "after 5 km", contender, bands(log, test, errors, first=True, so_far=True))
         if contender == "evband":
             add(found, name, "after 5 km", "without the drive so far", bands(log, test, errors, first=True))
-    drives = Drives(log, split, variant)
+    errors, cabin = fit_errors(drives.of("oob")), cabin_of(drives)
+    for contender, so_far in (("evband", True), ("without the drive so far", False)):
+        add(found, name, UNKNOWN, contender, bands(log, drives.of("test"), errors, True, so_far, cabin))
     add(found, name, "range", "average", average(log, drives.of("oob"), drives.of("test")))
 
 

@@ -130,6 +130,8 @@ def test_every_doubt_widens_has_its_share_and_a_mean_of_its_own(model):
     assert "what no input tells" in shares_line(sure)
     with pytest.raises(SettingsError, match="soc_sd"):
         Doubts(soc_sd=-1.0)
+    with pytest.raises(SettingsError, match=r"head_wind_ms is 400\.0; give a number from -60 to 60"):
+        Doubts(head_wind_ms=400.0)
 
 
 def test_load_wind_and_stops_are_the_formulas():
@@ -185,6 +187,19 @@ def test_the_advised_speed_is_the_highest_that_arrives(needed, draw, tries):
     assert found == max(arrives, default=None)
     assert len(tried) <= tries
     assert speed_to_arrive(SimpleNamespace(spare_kwh=lambda p: -9.0, battery_kwh=1.0, arrival_probability=0.0), way, lambda slower: SimpleNamespace(spare_kwh=lambda p: -5.0)) is None  # fmt: skip
+
+
+def test_where_slowing_down_only_costs_more_no_speed_is_advised():
+    way = read_route(pl.DataFrame({"distance_km": [0.0, 50.0], "speed_kmh": [50.0, 50.0]}))
+
+    def planned(slower):  # the heater draws all the longer
+        kmh = float(slower.speed_kmh.max())
+        return SimpleNamespace(spare_kwh=lambda p: -400.0 / kmh, battery_kwh=1.0, arrival_probability=0.5)
+
+    assert speed_to_arrive(planned(way), way, planned) is None
+    given = SimpleNamespace(reserve_soc=10.0)
+    lines = advice_lines(given, {"kmh_for_95": None, "soc_for_95": 52.0, "load_kwh_for_95": 6.9}, 50.0)
+    assert lines[1] == "charge to 52 % before departure (6.9 kWh more) and drive as planned"
 
 
 def test_a_plan_that_ends_with_its_route_arrives_alike(model):

@@ -58,13 +58,14 @@ def so_far(frame: pl.DataFrame) -> Table:
     """Range after 5 km without and with the power measured until then, at equal coverage."""
     head = ["models", "log", "trips", "coverage without", "with", "width without", "with", "with over without"]
     rows = []
-    for features, models in (
-        ("base", "the cabin is not an input"),
-        ("auto", "the cabin is an input where it is logged"),
+    for features, what, models in (
+        ("base", "after 5 km", "the cabin is not an input"),
+        ("auto", "after 5 km", "the cabin is an input, known ahead"),
+        ("auto", "after 5 km, cabin unknown", "the cabin is an input, unknown ahead"),
     ):
-        for log, name in list(LOGS.items())[1:]:
+        for log, name in LOGS.items():
             pair = [
-                _row(frame, features=features, split="folds", what="after 5 km", log=log, contender=c)
+                _row(frame, features=features, split="folds", what=what, log=log, contender=c)
                 for c in ("without the drive so far", "evband")
             ]
             if pair[0] is not None and pair[1] is not None and pair[0]["trips"] >= 10:

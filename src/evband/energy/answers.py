@@ -45,9 +45,9 @@ def speed_to_arrive(given: Range, way: Route, planned: Callable[[Route], Range],
             high = kmh
         else:
             low = _best_speed(spare, kmh, max(left))
-            high = min(v for v in left if v > low)
             if spare(low) < 0.0:
                 return None
+            high = min(v for v in left if v > low)
     return low if low in left else None
 
 
@@ -99,10 +99,23 @@ def advice_lines(given: Range, found: dict[str, float | None], fastest_kmh: floa
     if soc is None:
         lines.append(f"not even a full battery makes the arrival {with_reserve} 95 % sure; plan a charge on the way")
     elif load:
-        lines.append(f"or charge to {soc:.0f} % before departure ({load:.1f} kWh more) and drive as planned")
+        choice = "" if kmh is None else "or "
+        lines.append(f"{choice}charge to {soc:.0f} % before departure ({load:.1f} kWh more) and drive as planned")
     else:
         lines.append(f"{soc:.0f} % of charge at departure would do")
     return lines
+
+
+def in_percent(chance: float, digits: int = 1) -> str:
+    """A chance as people read it: never quite 0 or 100 %.
+
+    >>> in_percent(0.99997), in_percent(0.5), in_percent(0.001, 0)
+    ('>99.9%', '50.0%', '<1%')
+    """
+    least = 10.0 ** -(2 + digits)
+    if least <= chance <= 1.0 - least:
+        return f"{chance:.{digits}%}"
+    return f"<{least:.{digits}%}" if chance < least else f">{1.0 - least:.{digits}%}"
 
 
 def shares_line(given: Range) -> str:

@@ -27,6 +27,10 @@ Array = NDArray[np.float64]
 
 ROLLING = 0.009
 DRAG_M2, DRAG_LIMITS_M2 = 0.65, (0.4, 1.2)  # where the model cannot tell, and what of a car's is believed
+MOST = {
+    "soc_sd": 50.0, "capacity_sd_pct": 50.0, "payload_kg": 5000.0, "payload_sd_kg": 5000.0, "ambient_sd_c": 30.0, "head_wind_ms": 60.0,
+    "head_wind_sd_ms": 30.0, "stops_min": 5000.0, "stops_sd_min": 5000.0,
+}  # fmt: skip
 IDLE_KW, IDLE_LIMITS_KW = 0.5, (0.2, 5.0)
 
 
@@ -46,10 +50,10 @@ class Doubts:
 
     def __post_init__(self) -> None:
         for f in fields(self):
-            value = getattr(self, f.name)
-            least = -60.0 if f.name == "head_wind_ms" else -5000.0 if f.name == "payload_kg" else 0.0
-            if not (np.isfinite(value) and least <= value <= 5000.0):
-                raise SettingsError(f"{f.name} is {value}; give a number from {least:g} to 5000.")
+            value, most = getattr(self, f.name), MOST[f.name]
+            least = -most if f.name in ("head_wind_ms", "payload_kg") else 0.0
+            if not (np.isfinite(value) and least <= value <= most):
+                raise SettingsError(f"{f.name} is {value}; give a number from {least:g} to {most:g}.")
 
 
 def load_kw(kg: float, drive: Drive) -> Array:

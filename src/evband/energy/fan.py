@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from evband.energy.answers import shares_line
+from evband.energy.answers import in_percent, shares_line
 from evband.energy.range import Range
 from evband.errors import SettingsError, require
 from evband.files import whole_file
@@ -31,13 +31,12 @@ def write_fan(plan: Range, path: Path, notes: Sequence[str] = ()) -> None:
     end = max(1.1 * plan.route_km, min(1.05 * plan.distance_km(0.95), 3.0 * plan.route_km))
     shown = np.append(0.0, plan.way.km[plan.way.km <= end])
     at = np.unique(np.linspace(0, len(shown) - 1, min(POINTS, len(shown))).astype(int))
-    lines = {
-        p: np.append(plan.soc, plan.soc_along(p))[: len(shown)][at]
+    lines = {  # a battery is empty at 0
+        p: np.clip(np.append(plan.soc, plan.soc_along(p))[: len(shown)][at], 0.0, 100.0)
         for p in (0.5, *(0.5 + side * level / 2 for level, _ in BANDS for side in (-1, 1)))
     }
-    title = (
-        f"{plan.arrival_probability:.0%} chance to arrive after {plan.route_km:.0f} km with {plan.reserve_soc:g} % left"
-    )
+    chance = in_percent(plan.arrival_probability, 0)
+    title = f"{chance} chance to arrive after {plan.route_km:.0f} km with {plan.reserve_soc:g} % left"
     below = [piece for line in (*notes, f"doubt comes from: {shares_line(plan)}") for piece in wrap(line, WIDEST)]
     draw = _png if path.suffix.lower() == ".png" else _html
     with whole_file(path) as temporary:
@@ -57,7 +56,7 @@ def _png(plan: Range, km: Any, lines: dict[float, Any], title: str, below: list[
     axes.axhline(plan.reserve_soc, color="#b3261e", ls="--", label="reserve")
     axes.axvline(plan.route_km, color="#444", lw=1, label="route ends")
     axes.set(xlabel="distance, km", ylabel="state of charge, %", title=title, xlim=(0, km[-1]))
-    axes.set_ylim(max(min(0.0, float(lines[0.5 - BANDS[0][0] / 2].min())), -20.0), min(100.0, plan.soc + 5.0))
+    axes.set_ylim(0.0, min(100.0, plan.soc + 5.0))
     axes.legend(loc="best", frameon=False)
     if (soc := plan.soc_needed()) is not None and soc > plan.soc:
         axes.plot([0.0], [min(soc, 100.0)], marker="^", ls="", color="#1b7f3b", clip_on=False, label="charge for 95 %")
@@ -87,7 +86,8 @@ def _html(plan: Range, km: Any, lines: dict[float, Any], title: str, below: list
     figure.add_hline(y=plan.reserve_soc, line={"color": "#b3261e", "dash": "dash"}, annotation_text="reserve")
     figure.add_vline(x=plan.route_km, line={"color": "#444"}, annotation_text="route ends")
     figure.update_layout(
-        title={"text": title + "<br><sub>" + "<br>".join(below) + "</sub>"}, margin={"t": 80 + 20 * len(below)},
+        title={"text": title + "<br><sub>" + "<br>".join(below) + "</sub>", "y": 0.97, "yanchor": "top"},
+        margin={"t": 80 + 25 * len(below)}, height=480 + 25 * len(below), yaxis_range=[0.0, min(100.0, plan.soc + 5.0)],
         xaxis_title="distance, km", yaxis_title="state of charge, %", template="plotly_white",
     )  # fmt: skip
     figure.write_html(path, include_plotlyjs=True, full_html=True)

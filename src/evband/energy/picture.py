@@ -60,11 +60,13 @@ def draw_range(plan: Range, axes: Any) -> Any:
 
 def range_html(plan: Range) -> str:
     """Reach, chances and charge at the end."""
+    from evband.energy.answers import in_percent
+
     reach, left = ([ask(p) for p in (0.05, 0.5, 0.95)] for ask in (plan.distance_km, plan.soc_at_arrival))
     rows = [
         ["reach", f"{reach[1]:.0f} km ({reach[0]:.0f} .. {reach[2]:.0f})"],
-        [f"arrives with {plan.reserve_soc:g} % left", f"{plan.arrival_probability:.0%}"],
-        ["arrives at all", f"{plan.arrival_probability_empty:.0%}"],
+        [f"arrives with {plan.reserve_soc:g} % left", in_percent(plan.arrival_probability, 0)],
+        ["arrives at all", in_percent(plan.arrival_probability_empty, 0)],
         ["charge there", f"{left[1]:.0f} % ({left[0]:.0f} .. {left[2]:.0f})"],
     ]
     return table(["", "median (5 .. 95 %)"], rows, f"{plan.route_km:.0f} km from {plan.soc:g} %")

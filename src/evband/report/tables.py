@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 
 from evband.channels import KM_PER_MILE
+from evband.energy.answers import in_percent
 from evband.energy.trip import Energies, EnergyBand
 
 if TYPE_CHECKING:
@@ -52,8 +53,8 @@ def range_table(found: Mapping[str, Range | str], miles: bool = False) -> Table:
         table.add_row(what, *(told(plan) for plan in plans.values()))
 
     add(f"reach, {unit} (5 .. 95 %)", lambda plan: _shown(lambda p: plan.distance_km(p) * per_km, 0))
-    add(f"arrives with {first.reserve_soc:g} % left", lambda plan: f"{plan.arrival_probability:.1%}")
-    add("arrives at all", lambda plan: f"{plan.arrival_probability_empty:.1%}")
+    add(f"arrives with {first.reserve_soc:g} % left", lambda plan: in_percent(plan.arrival_probability))
+    add("arrives at all", lambda plan: in_percent(plan.arrival_probability_empty))
     add("charge there, % (5 .. 95 %)", lambda plan: _shown(plan.soc_at_arrival, 0))
     add("energy, kWh (5 .. 95 %)", lambda plan: _shown(plan.energy_kwh, 2))
     return table
