@@ -67,9 +67,8 @@ def slope(m: Array, elevation_m: float, moved_m: float) -> Any:
 
 
 @compiled()
-def slopes(elevation_m: Array, moved_m: Array, start: Flags, out: Array) -> None:
-    """The grade after every row of a trip, anew at each `start`."""
-    m = np.zeros(LAST)
+def slopes(elevation_m: Array, moved_m: Array, start: Flags, m: Array, out: Array) -> None:
+    """The grade after every row of a trip, anew at each `start`, with a memory [LAST] of zeros."""
     for t in range(len(out)):
         if start[t]:
             m[:] = 0.0

@@ -85,11 +85,11 @@ def grades(elevation_m: np.ndarray, speed_ms: np.ndarray, start: np.ndarray, ste
     """Past grade at every row of a trip (`evband.features.memory.slope`), anew at each `start`. A level road needs no running."""
     if len(elevation_m) and (elevation_m == elevation_m[0]).all():
         return np.zeros(len(elevation_m))
-    from evband.features.memory import slopes
+    from evband.features.memory import LAST, slopes
 
     out = np.empty(len(elevation_m))
     height, moved = np.ascontiguousarray(elevation_m, float), np.ascontiguousarray(speed_ms * step_s, float)
-    slopes(height, moved, np.ascontiguousarray(start, bool), out)
+    slopes(height, moved, np.ascontiguousarray(start, bool), np.zeros(LAST), out)
     return out
 
 

@@ -93,6 +93,13 @@ def _copy(source, out, masked, mask):
 
 
 @compiled
+def move(source, source0, out, out0, size):
+    """As `out[out0:][:size] = source[source0:][:size]`, whose check of shapes takes 60 ms to load."""
+    for k in range(size):
+        out[out0 + k] = source[source0 + k]
+
+
+@compiled
 def mask_steps(s, tile, steps, source, source0, mask, out, out0):
     """out[steps, rows, units] = source times mask [batch, units], held over the steps."""
     for t in range(steps):
@@ -105,7 +112,10 @@ def mask_steps(s, tile, steps, source, source0, mask, out, out0):
 @compiled
 def resets_at(tile, carry):
     """Whether the state of any of the tile's windows is reset before this step, of carry [batch]."""
-    return carry[tile.first : tile.first + tile.windows].min() == 0.0
+    lowest = carry[tile.first]
+    for b in range(1, tile.windows):
+        lowest = min(lowest, carry[tile.first + b])
+    return lowest == 0.0
 
 
 @compiled

@@ -26,6 +26,7 @@ from evband.network.kernels._cpu_layout import (
     load_state,
     load_windows,
     mask_steps,
+    move,
     resets_at,
     save_input_gradient,
     save_outputs,
@@ -61,8 +62,8 @@ def forward_tile(sizes, place, chunk, gate_step, x, w, h0, c0, x_mask, mask, car
                 load_state(s, tile, h0[layer], hs, own)
                 load_state(s, tile, c0[layer], cells, own)
             else:
-                hs[own : own + area] = hs[own + chunk * area : own + length]
-                cells[own : own + area] = cells[own + chunk * area : own + length]
+                move(hs, own + chunk * area, hs, own, area)
+                move(cells, own + chunk * area, cells, own, area)
             source, source0 = (scratch, 0) if layer == 0 else (hs, own - length + area)
             if layer > 0 and s.masked:
                 mask_steps(s, tile, steps, hs, source0, mask[s.layers + layer - 1], scratch, masked_in)
@@ -73,9 +74,9 @@ def forward_tile(sizes, place, chunk, gate_step, x, w, h0, c0, x_mask, mask, car
                 if s.masked:
                     mask_steps(s, tile, 1, hs, past0, mask[layer], scratch, masked_past)
                 elif reset:
-                    scratch[masked_past : masked_past + area] = hs[past0 : past0 + area]
+                    move(hs, past0, scratch, masked_past, area)
                 if reset:
-                    scratch[cleared : cleared + area] = cells[c_past0 : c_past0 + area]
+                    move(cells, c_past0, scratch, cleared, area)
                     clear_resets(s, tile, carry[begin + t], scratch, masked_past)
                     clear_resets(s, tile, carry[begin + t], scratch, cleared)
                     c_past, c_past0 = scratch, cleared
@@ -150,7 +151,7 @@ def backward_tile(sizes, place, x, w, x_mask, mask, carry, gates, cells, hs, scr
         if s.masked:
             mask_steps(s, tile, s.steps, hs, own, mask[layer], scratch, past_at)
         elif s.resets:
-            scratch[past_at : past_at + s.steps * area] = hs[own : own + s.steps * area]
+            move(hs, own, scratch, past_at, s.steps * area)
         if s.resets:
             for t in range(s.steps):
                 clear_resets(s, tile, carry[t], scratch, past_at + t * area)
@@ -180,7 +181,7 @@ def _steps_back(s, tile, layer, begin, end, w, mask, carry, gates, cells, own, s
         c_past, c_past0 = cells, own + t * area
         reset = s.resets > 0 and resets_at(tile, carry[t])
         if reset:
-            scratch[cleared : cleared + area] = cells[c_past0 : c_past0 + area]
+            move(cells, c_past0, scratch, cleared, area)
             clear_resets(s, tile, carry[t], scratch, cleared)
             c_past, c_past0 = scratch, cleared
         _step_gradient(s, rows, gates, gates0, c_past, c_past0, cells, own + (t + 1) * area, scratch, t * area, d_h, d_c, sums, here)
