@@ -7,12 +7,12 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtr, stdtrit
 
 from evband.energy.drives import Drive
 from evband.energy.errors import ErrorModel
 from evband.energy.planned import Planned
 from evband.energy.so_far import SoFar
+from evband.energy.student import stdtr, stdtrit
 
 Array = NDArray[np.float64]
 FARTHEST_KM = 2000.0

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import stdtr, stdtrit
 
 from evband.bands import check_level
 from evband.channels import KM_PER_MILE
 from evband.energy.drives import Drive
 from evband.energy.errors import ErrorModel
 from evband.energy.so_far import SoFar
+from evband.energy.student import stdtr, stdtrit
 from evband.errors import SettingsError, TripsError
 
 LEAST_MEASURED = 0.95  # share of rows with measured power below which a trip's energy counts as not measured

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtrit
 
 from evband.energy import ErrorModel, SoFar
 from evband.energy.so_far import BLOCK_S, START_S, Belief
+from evband.energy.student import stdtrit
 
 Array = NDArray[np.float64]
 Cars = NDArray[np.int64]
@@ -25,7 +25,7 @@ class Tally:
         self.errors, self.unit, self.step, vehicles = errors, unit, 1.0 / hz, len(unit)
         self._sums = {name: np.zeros(vehicles) for name in (*_SUMS, *Belief._fields)}
         self.members_kwh = np.zeros((vehicles, members))
-        self._quantile = 0.0 if errors is None else float(stdtrit(errors.dof, 0.5 + level / 2))
+        self._quantile = 0.0 if errors is None else stdtrit(errors.dof, 0.5 + level / 2)
         self.reset(np.arange(vehicles))
 
     def __getitem__(self, name: str) -> Array:

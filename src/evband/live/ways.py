@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from scipy.special import stdtr
 
 from evband.energy import Ahead, SoFar, plan
 from evband.energy.ahead import FARTHEST_KM
 from evband.energy.range import LEVELS
+from evband.energy.student import stdtr
 from evband.errors import EvbandError, SettingsError
 from evband.routes import Route, read_route
 

@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.special import stdtrit
 
 from evband.channels import CHANNELS, NEW_TRIP_S
 from evband.energy import Ahead, Doubts, RowMean, SoFar, check_battery, known_battery
 from evband.energy.range import LEVELS, plan
+from evband.energy.student import stdtrit
 from evband.errors import SettingsError
 from evband.logs import telemetry
 from evband.logs.border import LATEST_S, LONGEST_ID
@@ -72,7 +72,7 @@ class LineStream:
         self._path = None if self._errors is None else RowMean(model.feature_map_, self._errors.mean)
         self._battery = battery
         self._parts = None if battery is None else Parts(model.feature_map_)
-        self._quantiles = {} if self._errors is None else {k: float(stdtrit(self._errors.dof, p)) for k, p in LEVELS.items()}  # fmt: skip
+        self._quantiles = {} if self._errors is None else {k: stdtrit(self._errors.dof, p) for k, p in LEVELS.items()}  # fmt: skip
         self._model = hashlib.sha256(model.theta_.tobytes()).hexdigest()[:16]
         self.lines = 0
         self.time: float | None = None
