@@ -71,6 +71,27 @@ def test_a_kick_down_is_no_spike():
     assert spikes("battery_current_a", put(series, "battery_current_a", 500, 260.0), 10.0).any()
 
 
+def test_a_lone_current_is_kept_where_the_voltage_sags_with_it():
+    series = drive()
+    time, amps = series["battery_current_a"]
+    series["battery_voltage_v"] = (time - 0.06, 400.0 - 0.09 * amps)  # read just before the current
+    bogus = put(series, "battery_current_a", 300, amps[300] + 190.0)
+    assert spikes("battery_current_a", bogus, 10.0)[300]
+    true = put(bogus, "battery_voltage_v", 300, 400.0 - 0.09 * (amps[300] + 190.0))
+    assert not spikes("battery_current_a", true, 10.0).any()
+    volts = true["battery_voltage_v"][1]
+    as_power = {**true, "power_kw": (time, true["battery_current_a"][1] * volts / 1000.0)}
+    assert not spikes("power_kw", as_power, 10.0).any()
+    turned = {**true, "battery_current_a": (time, -true["battery_current_a"][1])}
+    assert not spikes("battery_current_a", turned, 10.0).any()
+
+
+def test_a_voltage_that_never_moves_confirms_no_current():
+    series = drive()
+    series["battery_voltage_v"] = (series["battery_voltage_v"][0], np.full(750, 380.0))
+    assert spikes("battery_current_a", put(series, "battery_current_a", 300, 500.0), 10.0)[300]
+
+
 def test_a_spike_written_twice_and_two_in_a_row_are_found():
     series = put(drive(), "battery_current_a", [100, 101, 200, 201], [500.0, 500.0, 520.0, 430.0])
     assert np.flatnonzero(spikes("battery_current_a", series, 10.0)).tolist() == [100, 101, 200, 201]

@@ -6,7 +6,7 @@ more than `allowed` on either:
 * speed: 5 km/h and what 7 m/s2 make of the time to that neighbour; nobody speeds up faster, and a dip ends in speeding up.
 * power P and current I (times the pack's median voltage): 25 kW, or 5 times what nine of ten readings of this log stand out by, and on top
   the kinetic power of a car of 2.5 t over the seconds around it, max |v1^2 - v0^2|/2 per second: power without motion is bogus, a
-  kick-down is not.
+  kick-down is not. Nor is one that the voltage confirms by sagging with it (`evband.logs.sag`).
 * altitude: 10 m and a slope of 40 % over the way driven.
 * slow channels (voltage, charge, temperature): a fixed size, or 8 times what nine of ten readings stand out by.
 
@@ -21,6 +21,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from evband.logs.sag import confirmed
 from evband.trips.readings import Series
 
 Array = NDArray[np.float64]
@@ -88,10 +89,28 @@ def _peaks(
     if zeros.mean() < _FEW_ZEROS:
         allowed = np.where(zeros[some], _DROPOUT * allowed, allowed)
     hit = some[(sides[:, some] > allowed).all(0)]
+    hit = hit[~_confirmed(name, series, runs, hit, width)]
     found = np.zeros(len(level), bool)
     for i in range(width):
         found[1 + hit + i] = True
     return found
+
+
+def _confirmed(
+    name: str, series: Mapping[str, Series], runs: tuple[Array, Array, Array], hit: NDArray[np.intp], width: int
+) -> NDArray[np.bool_]:
+    """[hits]: peaks of current or power after the runs `hit` whose every run the voltage confirms."""
+    volts = series.get("battery_voltage_v")
+    if name not in ("power_kw", "battery_current_a") or volts is None or len(volts[0]) < 2 or not len(hit):
+        return np.zeros(len(hit), bool)
+    kv = _kilovolts("battery_current_a", series) if name == "power_kw" else 1.0
+    (begin, end, level), (time, value) = runs, series[name]
+    amps, last = level / kv, hit + width + 1
+    told = [
+        confirmed((time, value / kv), volts, np.stack([end[hit], begin[k], begin[last]]), np.stack([amps[hit], amps[k], amps[last]]))
+        for k in (hit + 1 + i for i in range(width))
+    ]  # fmt: skip
+    return np.asarray(np.all(told, axis=0))
 
 
 def _kilovolts(name: str, series: Mapping[str, Series]) -> float:
