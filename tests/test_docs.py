@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from evband.cli import app
+from evband.cli import command_line
 from tiny_car import drives
 from tools.docs import measured, tables
 from tools.docs.goals import by_name, goal
@@ -53,7 +53,9 @@ def test_readme_links_are_absolute_and_all_defined():
 
 
 def test_commands_of_the_readme_exist():
-    known = {c.name or c.callback.__name__ for c in app.registered_commands} | {g.name for g in app.registered_groups}
+    known = {c.name or c.callback.__name__ for c in command_line().registered_commands} | {
+        g.name for g in command_line().registered_groups
+    }
     named = set(re.findall(r"^evband (\w+)", (ROOT / "README.md").read_text(), re.MULTILINE))
     assert len(named) >= 6
     assert named <= known

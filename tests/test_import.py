@@ -17,7 +17,7 @@ def test_import_touches_no_heavy_module():
 def test_inspect_needs_no_compiler(tmp_path):
     log = tmp_path / "log.csv"
     log.write_text("time_s,speed_kmh\n" + "".join(f"{t},{30 + t % 7}\n" for t in range(99)))
-    code = "import sys; from evband.cli import app; app(['inspect', sys.argv[1]], standalone_mode=False); print([m for m in ('numba', 'scipy.special') if m in sys.modules])"
+    code = "import sys; from evband.cli import command_line; command_line()(['inspect', sys.argv[1]], standalone_mode=False); print([m for m in ('numba', 'scipy.special') if m in sys.modules])"
     shown = subprocess.run([sys.executable, "-c", code, log], capture_output=True, text=True, check=True)
     assert shown.stdout.splitlines()[-1] == "[]"
 

@@ -7,10 +7,10 @@ import shlex
 import pytest
 import typer.main
 
-from evband.cli import app
+from evband.cli import command_line
 from evband.cli.logs import Logs
 
-CLICK = typer.main.get_command(app)
+CLICK = typer.main.get_command(command_line())
 
 
 def leaves(group=CLICK, before=()):

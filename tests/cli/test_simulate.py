@@ -11,11 +11,11 @@ from typer.testing import CliRunner
 pytest.importorskip("fastsim")
 
 import evband
-from evband.cli import app, main
+from evband.cli import command_line, main
 
 
 def run(*arguments: object) -> str:
-    result = CliRunner().invoke(app, ["simulate", *map(str, arguments)])
+    result = CliRunner().invoke(command_line(), ["simulate", *map(str, arguments)])
     assert result.exit_code == 0, result.output
     return result.output
 

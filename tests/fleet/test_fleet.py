@@ -155,7 +155,7 @@ def test_cars_are_told_apart_by_folders_columns_and_files(tmp_path) -> None:
 
 
 def test_raw_logs_of_cars_in_folders_of_their_own_make_a_prior(tmp_path, capsys) -> None:
-    from evband.cli import app
+    from evband.cli import command_line
 
     sheets = []
     for n in range(4):  # two kinds of body, all of which draw 3 kW more than the base expects
@@ -168,7 +168,7 @@ def test_raw_logs_of_cars_in_folders_of_their_own_make_a_prior(tmp_path, capsys)
         sheets.append(f"[[vehicle]]\nname = '{name}'\n{number}\n")
     (tmp_path / "sheets.toml").write_text("\n".join(sheets))
     output = tmp_path / "fleet.evband"
-    app(["prior", str(tmp_path / "lake"), "--sheets", str(tmp_path / "sheets.toml"), "-o", str(output)],
+    command_line()(["prior", str(tmp_path / "lake"), "--sheets", str(tmp_path / "sheets.toml"), "-o", str(output)],
         standalone_mode=False)  # fmt: skip
     assert "learned from 4 cars" in capsys.readouterr().out
     drive = trip(600, seconds=240)

@@ -78,7 +78,7 @@ def commands() -> dict[str, Any]:
     """Every command by its words."""
     import typer
 
-    from evband.cli import app
+    from evband.cli import command_line
 
     found: dict[str, Any] = {}
 
@@ -88,7 +88,7 @@ def commands() -> dict[str, Any]:
         if not getattr(command, "commands", None):
             found[" ".join(words)] = command
 
-    walk(typer.main.get_command(app), ())
+    walk(typer.main.get_command(command_line()), ())
     return found
 
 

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 from typer.testing import CliRunner
 
-from evband.cli import app
+from evband.cli import command_line
 from evband.errors import SettingsError
 from evband.studies import search as searching
 from evband.studies.cases import cut
@@ -120,5 +120,5 @@ def test_command_line_shows_small_rates(car, monkeypatch, tmp_path):
     table = pl.DataFrame({"trial": [0], "log_score": [1.0], "rate": [1.234e-5]})
     monkeypatch.setattr(searching, "search", lambda *_: table)
     monkeypatch.setattr(import_module("evband.cli.study"), "_cases", lambda *_: [car])
-    done = CliRunner().invoke(app, ["study", "search", "--out", str(tmp_path)])
+    done = CliRunner().invoke(command_line(), ["study", "search", "--out", str(tmp_path)])
     assert "1.2e-05" in done.output, done.output

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 from typer.testing import CliRunner
 
-from evband.cli import app
+from evband.cli import command_line
 from evband.errors import SettingsError
 from evband.scores import evaluate
 from evband.studies.cases import Case, check_names, cut, file_name, name_of, simulated, simulated_names
@@ -272,15 +272,18 @@ def test_command_line_on_a_log(tmp_path):
     cut("x", drives(4, seconds=200), "motion", 1.0).train.to_polars().drop("segment").write_csv(log)
     quick = ["--members", "1", "--epochs", "1", "--device", "cpu", "--features", "motion"]
     done = CliRunner().invoke(
-        app, ["study", "compare", "--logs", f"a/b={log}", "--methods", "t-anchor", "--out", str(tmp_path / "s"), *quick]
+        command_line(),
+        ["study", "compare", "--logs", f"a/b={log}", "--methods", "t-anchor", "--out", str(tmp_path / "s"), *quick],
     )
     assert done.exit_code == 0, done.output
     assert (tmp_path / "s" / "table3.csv").exists()
     assert (tmp_path / "s" / "band-a_b-t-anchor-paper-motion.png").exists()
-    missing = CliRunner().invoke(app, ["study", "compare", "--logs", str(log)])
+    missing = CliRunner().invoke(command_line(), ["study", "compare", "--logs", str(log)])
     assert "--out DIR" in str(missing.exception)
 
 
 def test_command_line_wants_whole_seeds(tmp_path):
-    done = CliRunner().invoke(app, ["study", "ablation", "--out", str(tmp_path), "--seeds", "a", "--vehicles", "tram"])
+    done = CliRunner().invoke(
+        command_line(), ["study", "ablation", "--out", str(tmp_path), "--seeds", "a", "--vehicles", "tram"]
+    )
     assert isinstance(done.exception, SettingsError)

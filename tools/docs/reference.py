@@ -9,7 +9,7 @@ from typing import Any
 from typer.main import get_command
 
 from evband.channels import CHANNELS
-from evband.cli import app
+from evband.cli import command_line
 
 KINDS = {
     "time": "time of a row",
@@ -64,7 +64,8 @@ def section(name: str, command: Any, depth: int) -> Iterator[str]:
 def commands() -> str:
     """Every command of the command line, as its `--help` has it."""
     head = ["# Commands", "", "`evband COMMAND --help` shows the same.", ""]
-    parts = [line for name, child in get_command(app).commands.items() for line in section(f"evband {name}", child, 2)]  # type: ignore[attr-defined]
+    known: Any = get_command(command_line())
+    parts = [line for name, child in known.commands.items() for line in section(f"evband {name}", child, 2)]
     return "\n".join([*head, *parts]).rstrip() + "\n"
 
 

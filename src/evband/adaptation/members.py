@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.fft import irfft, next_fast_len, rfft
 
 from evband.adaptation.location import location
 from evband.adaptation.scale import Offsets, ScalePrior
@@ -126,6 +125,8 @@ class Members:
 
     def correlated(self, error: Array) -> float:
         """Rows of the grid that count as one: 1 + 2 times the sum of the autocorrelations within trips."""
+        from scipy.fft import irfft, next_fast_len, rfft  # only adapting needs them: loading a model is quick
+
         error, lags = np.clip(error, -FARTHEST, FARTHEST), LAGS // self.every + 1
         sums = np.zeros(lags)
         for rows in self.groups:

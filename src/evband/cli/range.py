@@ -96,7 +96,6 @@ def range(
     """
     from evband.energy import Doubts, check_battery, known_battery, range_warnings, what_ifs
     from evband.energy.fan import check_picture
-    from evband.logs.reading import read_trips
     from evband.model import load
     from evband.report.tables import range_table
     from evband.routes import route_source
@@ -105,7 +104,11 @@ def range(
         check_picture(plot)
     places = [place for place in (route, start, end) if place is not None]
     way = route_source(places, router, distance_km, speed_kmh, dem)
-    driven = so_far if so_far is None or dem is None else read_trips(so_far, dem=dem)
+    driven: Any = so_far
+    if so_far is not None and dem is not None:
+        from evband.logs.reading import read_trips
+
+        driven = read_trips(so_far, dem=dem)
     fitted = load(model)
     doubts = Doubts(
         soc_spread, capacity_spread, payload, payload_spread, ambient_spread, head_wind, head_wind_spread, stops, stops_spread

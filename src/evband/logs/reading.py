@@ -10,7 +10,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import narwhals.stable.v1 as nw
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
@@ -186,6 +185,8 @@ def _all_readings(
 
 
 def _polars(frame: Any) -> pl.DataFrame:
+    import narwhals.stable.v1 as nw  # files do without
+
     try:
         table: pl.DataFrame = nw.from_native(frame, eager_only=True).to_polars()
         return table

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 from evband.errors import EvbandError, FormatError, LogError, SettingsError
 from evband.files import json_value, read_bounded
@@ -39,9 +40,11 @@ def read_route(source: Any, start_kmh: float = 0.0) -> Route:
             return _from_table(path, data, start_kmh)
     if isinstance(source, Way):
         return source.route(start_kmh)
-    import narwhals.stable.v1 as nw
+    if not isinstance(source, pl.DataFrame):
+        import narwhals.stable.v1 as nw
 
-    return from_profile(nw.from_native(source, eager_only=True).to_polars(), "route", start_kmh)
+        source = nw.from_native(source, eager_only=True).to_polars()
+    return from_profile(source, "route", start_kmh)
 
 
 def read_way(path: Path) -> Way | None:
