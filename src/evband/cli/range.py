@@ -15,6 +15,7 @@ from evband.cli.show import console
 if TYPE_CHECKING:
     from evband.energy import Range
     from evband.model import PowerModel
+    from evband.trips import Trips
 
 
 ModelOption = Annotated[Path, typer.Argument(metavar="MODEL", help="A fitted model, car.evband.")]
@@ -104,11 +105,7 @@ def range(
         check_picture(plot)
     places = [place for place in (route, start, end) if place is not None]
     way = route_source(places, router, distance_km, speed_kmh, dem)
-    driven: Any = so_far
-    if so_far is not None and dem is not None:
-        from evband.logs.reading import read_trips
-
-        driven = read_trips(so_far, dem=dem)
+    driven = so_far if so_far is None or dem is None else _with_elevation(so_far, dem)
     fitted = load(model)
     doubts = Doubts(
         soc_spread, capacity_spread, payload, payload_spread, ambient_spread, head_wind, head_wind_spread, stops, stops_spread
@@ -125,6 +122,12 @@ def range(
     if capacity_kwh is None:
         print(f"usable battery: {full_kwh:g} kWh (+- {doubts.capacity_sd_pct:.0f} %), from the data sheet")
     _answer(fitted, found, way, options, plot, json)
+
+
+def _with_elevation(so_far: Path, dem: Path) -> Trips:
+    from evband.logs.reading import read_trips
+
+    return read_trips(so_far, dem=dem)
 
 
 def _answer(
