@@ -49,6 +49,9 @@ def table(out: Path) -> None:
     before = kept(RESULTS / "cold_start_cars.csv", {row["method"] for row in rows})
     own = {row["car"]: row["crps_kw"] for row in before if row["method"] == "own"}
     own |= {c: float(np.mean([r["crps_kw"] for r in rows if (r["car"], r["method"]) == (c, "own")])) for c in CARS if c not in own}  # fmt: skip
+    for row in before:
+        again = row["crps_kw"] / own[row["car"]] / row["ratio"]  # the own fit may be another
+        row |= {name: round(again * row[name], 4) for name in ("ratio", "ratio_low", "ratio_high")}
     cars = before + [
         {k: round(v, 4) if isinstance(v, float) else v for k, v in row.items()} for row in ratios(rows, own)
     ]
