@@ -1,6 +1,7 @@
 import os
 import stat
 import threading
+from types import SimpleNamespace
 
 import pytest
 
@@ -33,6 +34,21 @@ def test_nothing_is_left_after_any_failure(tmp_path):
         fail()
     assert path.read_text() == "before"
     assert os.listdir(tmp_path) == ["a.txt"]
+
+
+@pytest.mark.parametrize(
+    ("said", "free", "says"),
+    [
+        ("Invalid thrift: transport error", 0, "the disk is full"),
+        ("Invalid thrift: transport error", 1 << 30, "could not be written"),
+        ("write failed (os error 28)", 1 << 30, "the disk is full"),
+    ],
+)
+def test_what_a_library_makes_of_a_full_disk_is_one_sentence(said, free, says, tmp_path, monkeypatch):
+    monkeypatch.setattr(files.shutil, "disk_usage", lambda _: SimpleNamespace(free=free))
+    with pytest.raises(SettingsError, match=says), whole_file(tmp_path / "a.parquet"):
+        raise RuntimeError(said)
+    assert os.listdir(tmp_path) == []
 
 
 def test_a_directory_or_a_missing_one(tmp_path):

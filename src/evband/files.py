@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import re
+import shutil
 import stat
 import tempfile
 import tomllib
@@ -17,6 +18,7 @@ from typing import IO, Any, cast
 from evband.errors import EvbandError, FullDiskError, SettingsError
 
 STDOUT = Path("-")  # standard output, where a file may be named
+LITTLE = 1 << 16  # bytes: a disk with less left is full
 PATIENCE_S = 10.0  # for somebody to write to a named pipe
 
 
@@ -120,9 +122,7 @@ def whole_file(path: str | Path) -> Iterator[Path]:
     except OSError as error:
         raise _write_error(path, error) from error
     except Exception as error:
-        wrapped = re.search(r"\(os error (\d+)\)", str(error))  # as polars has it for Parquet
-        if wrapped or "No space left" in str(error):
-            code = int(wrapped.group(1)) if wrapped else errno.ENOSPC
+        if code := _wrapped_code(str(error), path):
             raise _write_error(path, OSError(code, os.strerror(code))) from error
         raise
     finally:
@@ -134,6 +134,17 @@ def write_whole(path: str | Path, content: str | bytes) -> None:
     """Write a file whole or not at all."""
     with whole_file(path) as temporary:
         temporary.write_bytes(content.encode() if isinstance(content, str) else content)
+
+
+def _wrapped_code(said: str, path: Path) -> int | None:
+    """The system's error inside what a library says, as polars does of Parquet; its "transport error" hides which one it was."""
+    if number := re.search(r"\(os error (\d+)\)", said):
+        return int(number.group(1))
+    if "No space left" in said:
+        return errno.ENOSPC
+    if "transport error" in said:
+        return errno.ENOSPC if shutil.disk_usage(path.parent).free < LITTLE else errno.EIO
+    return None
 
 
 def _umask() -> int:
