@@ -137,6 +137,12 @@ def dirty(frame: pl.DataFrame) -> Answer:
     return f"{100 * found:.1f} %, {100 * lost:.4f} % lost", found >= 0.95 and lost < 0.001
 
 
+def struck(frame: pl.DataFrame) -> Answer:
+    kills, disks = (int(frame.filter(pl.col("kind") == kind)["struck"].sum()) for kind in ("kill", "full disk"))
+    wrong = int(frame.select(pl.sum_horizontal("lost", "differing", "faults").sum()).item())
+    return f"{kills} kills, {disks} full disks, {wrong} wrong", min(kills, disks) >= 100 and not wrong
+
+
 def newcomer(frame: pl.DataFrame) -> Answer:
     seconds = float(one(frame, what="all five")["first_s"])
     return f"{seconds:.0f} s", seconds < 120
@@ -167,6 +173,7 @@ GOALS: tuple[tuple[str, str, Callable[[pl.DataFrame], Answer]], ...] = (
     ("10,000 cars adapted in under 600 s, a worker killed on the way", "fleet_scale", fleet_time),
     ("1,000,000 hostile inputs tried (the faults they found are in the file)", "fuzz", fuzzed),
     ("95 % of faults put into logs found, under 0.1 % of good readings lost", "dirty", dirty),
+    ("seven commands killed and their disks filled, 100 times each: nothing lost, the same result after", "faults", struck),
     ("from `pip install` to a range band in under 2 minutes", "newcomer", newcomer),
     ("every command of the base install under 1 s once compiled", "newcomer", commands),
 )  # fmt: skip

@@ -36,15 +36,26 @@ _MS2 = 7.0
 _SLOPE = 0.4
 _DROPOUT = 0.25
 _FEW_ZEROS = 0.03
+PIECE, MARGIN = 1 << 20, 100  # readings looked at in one go, for memory's sake; more around them
 MOST_JUMPS = 10_000  # a channel with more of them is no altitude
 
 
 def spikes(name: str, series: Mapping[str, Series], max_gap_s: float) -> NDArray[np.bool_]:
-    """[readings]: which readings of a channel are spikes; looked for again without those found, up to `PASSES` times."""
+    """[readings]: which readings of a channel are spikes, a piece at a time, each with a few readings of its neighbours."""
     time, value = series[name]
     spike = np.zeros(len(value), bool)
-    if name not in WATCHED:
-        return spike
+    for start in range(0, len(value) if name in WATCHED else 0, PIECE):
+        first = max(start - MARGIN, 0)
+        piece = slice(first, start + PIECE + MARGIN)
+        found = _in_piece(name, {**series, name: (time[piece], value[piece])}, max_gap_s)
+        spike[start : start + PIECE] = found[start - first :][:PIECE]
+    return spike
+
+
+def _in_piece(name: str, series: Mapping[str, Series], max_gap_s: float) -> NDArray[np.bool_]:
+    """Looked for again without those found, up to `PASSES` times."""
+    time, value = series[name]
+    spike = np.zeros(len(value), bool)
     for _ in range(PASSES):
         left = np.flatnonzero(~spike)
         found = _look(name, {**series, name: (time[left], value[left])}, max_gap_s)
@@ -72,23 +83,25 @@ def _peaks(
     """[runs]: those in peaks or dips of `width` runs that stand out from the runs before and after."""
     begin, end, level = runs
     count = len(level) - width - 1  # blocks of `width` runs with a neighbour on either side
-    blocks = np.stack([level[1 + i : 1 + i + count] for i in range(width)])
+    first, last = level[1 : 1 + count], level[width : width + count]  # of each block
     before, after = level[:count], level[width + 1 :]
-    up = np.stack([blocks.min(0) - before, blocks.min(0) - after])  # [2, blocks]: over either neighbour
-    down = np.stack([before - blocks.max(0), after - blocks.max(0)])
-    sides = np.maximum(np.where((up > 0).all(0), up, 0.0), np.where((down > 0).all(0), down, 0.0))
-    steps = np.stack([begin[1 : 1 + count] - end[:count], begin[width + 1 :] - end[width : width + count]])
+    low, high = np.minimum(first, last), np.maximum(first, last)
+    reach = np.maximum(low - np.maximum(before, after), np.minimum(before, after) - high)  # over both neighbours
+    np.maximum(reach, 0.0, out=reach)
     length = end[width : width + count] - begin[1 : 1 + count]
-    reach = np.where((length <= PLATEAU_S) & (steps.sum(0) <= max_gap_s), sides.min(0), 0.0)
+    reach[(length > PLATEAU_S) | (begin[width + 1 :] - end[:count] - length > max_gap_s)] = 0.0
     some = np.flatnonzero(reach > _DROPOUT * _least(name, series))  # the rest is far below any threshold
     if not len(some):
         return np.zeros(len(level), bool)
-    usual = float(np.quantile(reach, 0.9))
-    allowed = _allowed(name, series, begin[1 : 1 + count][some], steps[:, some], usual)
-    zeros = (blocks == 0.0).all(0)
+    usual = float(np.quantile(reach, 0.9, overwrite_input=True))
+    steps = np.stack([begin[1 + some] - end[some], begin[width + 1 + some] - end[width + some]])  # to either neighbour
+    allowed = _allowed(name, series, begin[1 + some], steps, usual)
+    zeros = (low == 0.0) & (high == 0.0)
     if zeros.mean() < _FEW_ZEROS:
         allowed = np.where(zeros[some], _DROPOUT * allowed, allowed)
-    hit = some[(sides[:, some] > allowed).all(0)]
+    edge = np.where(low > before, low, high)[some]
+    sides = np.abs(np.stack([edge - before[some], edge - after[some]]))
+    hit = some[(sides > allowed).all(0)]
     hit = hit[~_confirmed(name, series, runs, hit, width)]
     found = np.zeros(len(level), bool)
     for i in range(width):

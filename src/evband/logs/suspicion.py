@@ -23,6 +23,7 @@ from evband.trips.readings import Series
 
 Array = NDArray[np.float64]
 _LEAST = 60  # rows of driving that a suspicion takes
+_MOST = 1 << 20  # readings of speed that are looked at: the first, a day of them at 10 Hz
 _SIMPLE = {3.6: "m/s", KM_PER_MILE: "mph"}
 
 
@@ -32,9 +33,16 @@ def suspicions(series: Mapping[str, Series], found_before: Sequence[Finding] = (
         return []
     if any(finding.kind == "unit" for finding in found_before):
         series = {"speed_kmh": series["speed_kmh"]}
+    if len(series["speed_kmh"][0]) > _MOST:
+        series = _until(series, float(series["speed_kmh"][0][_MOST - 1]))
     fitted = _mass_and_consumption(series)
     found = [_rate(series), _sign(series), _speed_unit(series, fitted) or _power_unit(series, fitted)]
     return [finding for finding in found if finding is not None]
+
+
+def _until(series: Mapping[str, Series], end_s: float) -> dict[str, Series]:
+    ends = {name: int(np.searchsorted(time, end_s, side="right")) for name, (time, _) in series.items()}
+    return {name: (time[: ends[name]], value[: ends[name]]) for name, (time, value) in series.items() if ends[name]}
 
 
 def unit_by_range(name: str, readings: Series, low: float, high: float) -> Finding | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 
@@ -88,13 +88,21 @@ def frame_readings(
         numbers = numbers.with_columns(frame["segment"].cast(pl.Int32))
     if not frame.height:
         raise LogError(f"{where}: it has a header but no rows; there is no trip in it.")
-    numbers = numbers.with_columns(_ids(frame, where, default_id).alias("trip_id"))
-    parts = numbers.partition_by("trip_id", maintain_order=True, as_dict=True, include_key=False)
-    trips = {str(key[0]): _in_order(str(key[0]), part, where) for key, part in parts.items()}
+    trips = {name: _in_order(name, part, where) for name, part in _parts(numbers, _ids(frame, where, default_id))}
     hz = grid_rate([part["time_s"].to_numpy() for part, _ in trips.values()]) if numbered else None
     if numbered and hz is None:
         notes = (*notes, "the column segment was ignored: the times lie on no grid")
     return [_one_trip(name, part, where, (*notes, *more), hz) for name, (part, more) in trips.items()]
+
+
+def _parts(numbers: pl.DataFrame, ids: pl.Series) -> Iterator[tuple[str, pl.DataFrame]]:
+    """The rows of each trip."""
+    if ids.n_unique() == 1:
+        yield str(ids[0]), numbers
+        return
+    parts = numbers.with_columns(ids.alias("trip_id")).partition_by("trip_id", maintain_order=True, as_dict=True, include_key=False)  # fmt: skip
+    for key, part in parts.items():
+        yield str(key[0]), part
 
 
 def _has_segments(frame: pl.DataFrame) -> bool:
@@ -164,7 +172,8 @@ def _number(frame: pl.DataFrame, name: str, where: str) -> pl.Series:
         raise LogError(
             f"{where}: {name} has {column[row]!r} in row {row + 1}, which is not a number; correct or empty that cell."
         )
-    return number.set(~number.is_finite(), None).alias(name) if name != "time_s" else number
+    wild = ~number.is_finite()
+    return number.set(wild, None).alias(name) if name != "time_s" and wild.any() else number
 
 
 def _in_order(trip_id: str, part: pl.DataFrame, where: str) -> tuple[pl.DataFrame, tuple[str, ...]]:
