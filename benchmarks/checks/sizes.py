@@ -98,7 +98,21 @@ def _deflated_zeros(mib: int) -> bytes:
 
 def many_trips() -> bytes:
     """Drives of two readings each."""
-    return b"trip_id,time_s,speed_kmh\n" + b"".join(b"t%d,0,30\nt%d,1,31\n" % (i, i) for i in range(10_000))
+    return b"trip_id,time_s,speed_kmh\n" + b"".join(b"t%d,0,30\nt%d,1,31\n" % (i, i) for i in range(100_000))
+
+
+def long_drive() -> bytes:
+    """7 million readings of five channels, 10 in a second."""
+    import numpy as np
+
+    time = np.arange(7_000_000) / 10.0
+    kw = 8.0 + 6.0 * np.cos(time / 20.0)
+    out = io.BytesIO()
+    pl.DataFrame({
+        "time_s": time, "speed_kmh": (60.0 + 30.0 * np.sin(time / 50.0)).round(3), "battery_current_a": (2.7 * kw).round(3),
+        "battery_voltage_v": (380.0 - kw).round(2), "elevation_m": (300.0 + 50.0 * np.sin(time / 900.0)).round(2),
+    }).write_csv(out)  # fmt: skip
+    return out.getvalue()
 
 
 def wide() -> bytes:
@@ -124,7 +138,8 @@ CASES: dict[str, tuple[Callable[[], bytes] | str, tuple[str, ...]]] = {
     "Parquet of 134,217,729 equal rows": (parquet, ("inspect",)),
     "MF4 whose record states 1 GiB": (lambda: mf4(False), ("inspect",)),
     "MF4 whose block unpacks to 1 GiB": (lambda: mf4(True), ("inspect",)),
-    "10,000 trips in one file": (many_trips, ("inspect",)),
+    "100,000 trips in one file": (many_trips, ("inspect",)),
+    "250 MB of CSV, 7 million readings": (long_drive, ("inspect",)),
     "a table of 2002 columns, 2000 of them power": (wide, ("inspect",)),
     "a million readings, half of them spikes": (spiky, ("inspect",)),
     "/dev/zero": ("/dev/zero", ("inspect",)),

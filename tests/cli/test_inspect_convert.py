@@ -321,6 +321,14 @@ def test_many_trips_have_a_line_each_and_their_consumption(run):
     assert json.loads(run("inspect", "a.csv", "--json", "--keep", "fills")[1])[0]["kwh_100km"] == pytest.approx(15.0)
 
 
+def test_more_trips_than_a_page_holds_are_counted(run, monkeypatch):
+    monkeypatch.setattr("evband.report.inspection.MOST", 2)
+    write("a.csv", "trip_id,time_s,speed_kmh\n" + "".join(f"t{i},0,30\nt{i},1,31\n" for i in range(5)))
+    status, out, _ = run("inspect", "a.csv")
+    assert status == 0
+    assert ("t1" in out, "t2" in out, "and 3 more trips; --json lists all" in out) == (True, False, True)
+
+
 def test_inspect_of_a_log_without_power_has_no_consumption(run):
     write("a.csv", "time_s,speed_kmh\n" + "".join(f"{i},50\n" for i in range(100)))
     status, out, _ = run("inspect", "a.csv")

@@ -178,7 +178,7 @@ def _number(frame: pl.DataFrame, name: str, where: str) -> pl.Series:
 
 def _in_order(trip_id: str, part: pl.DataFrame, where: str) -> tuple[pl.DataFrame, tuple[str, ...]]:
     """A trip's rows with times that increase, and a note where some repeated; a clock that runs back is an error."""
-    time = part["time_s"].fill_null(float("nan")).to_numpy()
+    time = part["time_s"].to_numpy()  # NaN where there is none
     if not np.isfinite(time).all():
         row = int(np.argmin(np.isfinite(time))) + 1
         raise LogError(f"{where}: trip {trip_id} has no time_s in its row {row}; give every row a time.")

@@ -15,6 +15,7 @@ from evband.logs.consumption import SPEED_STEP_KMH, TEMPERATURE_STEP_C, Use, by_
 if TYPE_CHECKING:
     from evband.trips import Trips
 
+MOST = 500  # lines of trips
 MANY = 3  # more trips than this are shown in a line each
 
 
@@ -40,16 +41,18 @@ def show_trip(page: Console, summary: dict[str, Any], miles: bool = False) -> No
 
 
 def show_many(page: Console, summaries: Sequence[dict[str, Any]], miles: bool = False) -> None:
-    """A line for each trip, and their sum."""
+    """A line for each trip, up to `MOST`."""
     trip = Column("trip", overflow="fold")
     table = Table(trip, "format", "min", "mi" if miles else "km", "kWh", _rate_unit(miles), "Hz", "findings")
-    for s in summaries:
+    for s in summaries[:MOST]:
         table.add_row(
             escape(s["trip_id"]), escape(s["format"]), f"{s['duration_s'] / 60:.1f}",
             f"{_distance(s['distance_km'], miles)[0]:.2f}", "-" if s["energy_kwh"] is None else f"{s['energy_kwh']:.2f}",
             _rate(s["kwh_100km"], miles), f"{s['rate_hz']:.3g}", str(len(s["findings"])),
         )  # fmt: skip
     page.print(table)
+    if len(summaries) > MOST:
+        page.print(f"and {len(summaries) - MOST} more trips; --json lists all")
 
 
 def show_use(page: Console, trips: Trips, miles: bool = False) -> None:
