@@ -158,7 +158,7 @@ class PowerModel(Estimator):
 
     def _where_known(self, bands: Bands) -> Bands:
         """The bands without a standstill where no input tells of one, as then a stream cannot know."""
-        return bands if self.feature_map_.standstill else replace(bands, speed_kmh=None)
+        return bands if self.feature_map_.knows_standstills else replace(bands, speed_kmh=None)
 
     def out_of_bag(self, prepared: Prepared) -> Bands | None:
         """Uncalibrated bands of the training trips, each by the members that left it out; None where no member did."""
@@ -244,7 +244,7 @@ class PowerModel(Estimator):
         bands = of_rows(rows, members, trips, features)
         if not calibrated or self.calibration_.none:
             return bands
-        return bands.stretched(self.calibration_.steps(features.standstill).of(rows.x))
+        return bands.stretched(self.calibration_.steps(features.scaled_input).of(rows.x))
 
     def _weights(self, networks: NDArray[np.int64]) -> Any:
         """[networks, parameters]: tensors where torch is installed, so that bands come from what training computes,

@@ -67,15 +67,19 @@ class BySpeed(Calibration):
     def factors(self) -> tuple[float, ...]:
         return self.standing, self.moving, 1.5
 
-    def steps(self, standstill: tuple[int, float] | None) -> Steps:
-        return Steps(self.factors, (-0.5, 0.25), standstill[0])
+    def steps(self, scaled_input):
+        (column, slow), (_, fast) = (scaled_input("speed_kmh", limit) for limit in (30.0, 60.0))
+        return Steps(self.factors, (slow, fast), column)
 
 
 def test_another_calibration_is_followed_by_predict_and_stream():
     model = copy.copy(small_model())
     model.calibration_ = BySpeed(1.2, 0.5)
     bands = model.predict(trips := Trips([made_up_trip("new", 400, 8)]).on_grid(1.0))
-    assert set(bands.stretch) == {0.5, 1.2, 1.5}
+    speed = bands.speed_kmh
+    assert set(bands.stretch[speed < 29]) == {0.5}
+    assert set(bands.stretch[(speed > 31) & (speed < 59)]) == {1.2}
+    assert set(bands.stretch[speed > 61]) == {1.5}
     stream, names = model.stream(), ("speed_kmh", "acceleration_ms2", "elevation_m", "ambient_temp_c", *EDGES)
     ticks = [stream.tick(**{name: row[name] for name in names}) for row in trips[0].table.iter_rows(named=True)]
     expected = np.stack(bands.interval(0.9), 1)

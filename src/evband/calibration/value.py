@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal, get_args
 
+from evband.channels import STANDING_KMH
 from evband.errors import ArtifactError
 from evband.network.steps import Steps
 
@@ -55,8 +56,9 @@ class Calibration:
         """In the order of `steps`."""
         return self.standing, self.moving
 
-    def steps(self, standstill: tuple[int, float] | None) -> Steps:
-        """Which factor a row gets; `standstill`: the input that tells one, and under which value, if any does."""
+    def steps(self, scaled_input: Callable[[str, float], tuple[int, float] | None]) -> Steps:
+        """Which factor a row gets; `FeatureMap.scaled_input` finds the input that tells, and scales its limits."""
+        standstill = scaled_input("speed_kmh", STANDING_KMH)
         if standstill is None:
             return Steps((self.moving,))
         column, limit = standstill
@@ -90,13 +92,13 @@ class Calibration:
 
     @classmethod
     def from_dict(cls, saved: Mapping[str, Any], depth: int = 1) -> Calibration:
-        """Inverse of `to_dict`; a model file is not to be trusted."""
+        """Inverse of `to_dict`; a model file is not to be trusted. Parts that an earlier version lacked have their default."""
         kinds: dict[str, Any] = {"moving": float, "standing": float, "level": float, "how": str, "why": str}
         try:
-            if set(saved) != {f.name for f in fields(cls)}:
+            if not {"moving", "standing", "how"} <= set(saved) <= {f.name for f in fields(cls)}:
                 raise ValueError("its parts are not those of a calibration")
             values = {name: kinds.get(name, int)(saved[name]) for name in saved if name != "of"}
-            inner = saved["of"]
+            inner = saved.get("of")
             if inner is not None and not depth:
                 raise ValueError("it is nested")
             return cls(**values, of=None if inner is None else cls.from_dict(inner, depth - 1))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from evband.channels import AGE, EDGES, STANDING_KMH
+from evband.channels import AGE, EDGES
 from evband.errors import SettingsError, TripsError
 from evband.features import density, road_load
 from evband.features.checking import OF_ROAD, check_power, checked
@@ -217,12 +217,16 @@ class FeatureMap:
         return x, r
 
     @property
-    def standstill(self) -> tuple[int, float] | None:
-        """Which input tells a standstill, and under which scaled value; None where speed is not an input."""
-        if "speed_kmh" not in self.input_names:
+    def knows_standstills(self) -> bool:
+        """Whether speed is an input."""
+        return "speed_kmh" in self.input_names
+
+    def scaled_input(self, name: str, value: float) -> tuple[int, float] | None:
+        """Number of an input and a value of it as the network sees it; None where it is not an input."""
+        if name not in self.input_names:
             return None
-        column = self.input_names.index("speed_kmh")
-        return column, float(np.float32((STANDING_KMH - self.x_shift[column]) / self.x_scale[column]))
+        column = self.input_names.index(name)
+        return column, float(np.float32((value - self.x_shift[column]) / self.x_scale[column]))
 
     def weather_limits(self, channel: int) -> tuple[float, float]:
         """How far a slow channel counts: its training range and a little more."""

@@ -94,7 +94,7 @@ class Group:
         count, parts = len(self.cars), self.parts
         self.model, self.engine = model, engine_of(model, self.level, vehicles=count)
         self.slow = Slow(model, self.level, self._heavy)
-        self._steps = model.calibration_.steps(model.feature_map_.standstill)
+        self._steps = model.calibration_.steps(model.feature_map_.scaled_input)
         self._factors = np.tile(self._steps.factors, (count, 1)) if parts is None else parts.fleet.stretch[parts.rows]
         if parts is not None:
             self.engine.own_heads(*parts.heads)

@@ -78,7 +78,7 @@ class Ensemble:
 def ensemble_of(model: PowerModel) -> Ensemble:
     """The members of a fitted model that predict, its calibration included."""
     arch, features = model.architecture_, model.feature_map_
-    steps = model.calibration_.steps(features.standstill)
+    steps = model.calibration_.steps(features.scaled_input)
     return Ensemble(
         _params(model), arch.distribution.runs_as, features.y_mean, features.y_std, arch.nu_min, arch.nu, arch.levels, steps
     )  # fmt: skip

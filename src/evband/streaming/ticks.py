@@ -63,7 +63,7 @@ class Stream:
 
     def _use(self, model: PowerModel) -> None:
         self.model, self.engine = model, engine_of(model, self.level)
-        self._steps = model.calibration_.steps(model.feature_map_.standstill)
+        self._steps = model.calibration_.steps(model.feature_map_.scaled_input)
         self.stretch = self._steps.factors[-1]  # of the last step
 
     def tick(self, **values: float | None) -> Band:
