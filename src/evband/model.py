@@ -158,7 +158,7 @@ class PowerModel(Estimator):
 
     def _where_known(self, bands: Bands) -> Bands:
         """The bands without a standstill where no input tells of one, as then a stream cannot know."""
-        return bands if self.feature_map_.knows_standstills else replace(bands, speed_kmh=None)
+        return bands if "speed_kmh" in self.feature_map_.input_names else replace(bands, speed_kmh=None)
 
     def out_of_bag(self, prepared: Prepared) -> Bands | None:
         """Uncalibrated bands of the training trips, each by the members that left it out; None where no member did."""

@@ -216,11 +216,6 @@ class FeatureMap:
             x[here], r[here] = self._rows({name: signal[here] for name, signal in signals.items()})
         return x, r
 
-    @property
-    def knows_standstills(self) -> bool:
-        """Whether speed is an input."""
-        return "speed_kmh" in self.input_names
-
     def scaled_input(self, name: str, value: float) -> tuple[int, float] | None:
         """Number of an input and a value of it as the network sees it; None where it is not an input."""
         if name not in self.input_names:
@@ -245,12 +240,6 @@ class FeatureMap:
         r and z are centred on training rows, so there is no intercept: y = y_mean + y_std * (r w). Held to physics.
         """
         return held_to_physics(self, self.gram + ridge * np.eye(len(self.gram)))
-
-    def physical(self, weights: np.ndarray) -> dict[str, float]:
-        """Coefficients in kW per unit of each road term, and `constant` in kW, of standardised weights [K]."""
-        coefficients = self.y_std * np.asarray(weights, dtype=float) / self.r_scale
-        constant = self.y_mean - float(coefficients @ self.r_shift)
-        return {"constant": constant} | dict(zip(self.road_names, coefficients.tolist(), strict=True))
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-able; `from_dict` gives back an equal map."""
