@@ -160,18 +160,10 @@ def test_advice_arrives_at_95_percent(model):
 
 
 @pytest.mark.parametrize(
-    ("needed", "draw", "tries"),
-    [
-        (0.4, 3.0, 8),
-        (0.62, 3.0, 8),
-        (0.81, 3.0, 8),
-        (0.99, 3.0, 8),
-        (0.92, 40.0, 25),
-        (0.98, 40.0, 25),
-        (0.905, 40.0, 25),
-    ],
+    ("needed", "draw"),
+    [(0.4, 3.0), (0.62, 3.0), (0.81, 3.0), (0.99, 3.0), (0.92, 40.0), (0.98, 40.0), (0.905, 40.0), (0.5, 40.0)],
 )
-def test_the_advised_speed_is_the_highest_that_arrives(needed, draw, tries):
+def test_the_advised_speed_is_the_highest_that_arrives_and_takes_few_plans(needed, draw):
     tried = []
 
     def planned(way):  # what is spare falls as drag rises, and a constant draw hurts the slow
@@ -185,7 +177,7 @@ def test_the_advised_speed_is_the_highest_that_arrives(needed, draw, tries):
     found = speed_to_arrive(planned(way), way, planned)
     arrives = [kmh for kmh in range(40, 120) if needed - (kmh / 120.0) ** 2 - draw / kmh >= 0]
     assert found == max(arrives, default=None)
-    assert len(tried) <= tries
+    assert len(tried) <= 6
     assert speed_to_arrive(SimpleNamespace(spare_kwh=lambda p: -9.0, battery_kwh=1.0, arrival_probability=0.0), way, lambda slower: SimpleNamespace(spare_kwh=lambda p: -5.0)) is None  # fmt: skip
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evband.energy.joining import driven_trip, speed_now
 from evband.energy.range import Range, plan
@@ -14,60 +15,68 @@ from evband.routes import Route, read_route
 if TYPE_CHECKING:
     from evband.model import PowerModel
 
+Array = NDArray[np.float64]
 SURE = 0.95
 SLOWEST_KMH = 40.0  # slower than this is no advice
+MOST_TRIES = 12  # plans
+DOUBTFUL = 3.0  # no speed is enough where so many times the gain that the curve promises is not
 
 
 def speed_to_arrive(given: Range, way: Route, planned: Callable[[Route], Range], p: float = SURE) -> float | None:
     """The highest speed limit of one's own, in whole km/h, at which the chance to arrive with the reserve is at least `p`.
 
     The route's fastest speed where it arrives as planned; None where no limit from `SLOWEST_KMH` on is enough. What is spare rises
-    as one slows down, and may fall again (a heater draws all the longer): then the answer is above the best speed, if there is one.
+    as one slows down, and may fall again (a heater draws all the longer). Every try is a plan of the whole route, so few are made:
+    each where a curve through those before it says that nothing is spare, or most.
     """
     fastest = float(np.max(way.speed_kmh))
     if given.arrival_probability >= p:
         return fastest
-    if given.battery_kwh <= 0.0:
+    speeds = np.arange(SLOWEST_KMH, np.ceil(fastest))
+    if given.battery_kwh <= 0.0 or not len(speeds):
         return None
-    low, high = SLOWEST_KMH - 1.0, float(np.ceil(fastest))
-    left = {high: given.spare_kwh(p)}  # of speeds that were tried
-
-    def spare(kmh: float) -> float:
-        if kmh not in left:
-            left[kmh] = planned(way.at_most(kmh)).spare_kwh(p)
-        return left[kmh]
-
-    while high - low > 1.0:
-        kmh = _next_speed(left, low, high)
-        if spare(kmh) >= 0.0:
-            low = kmh
-        elif spare(kmh) >= max(left[v] for v in left if v > kmh):
-            high = kmh
-        else:
-            low = _best_speed(spare, kmh, max(left))
-            if spare(low) < 0.0:
-                return None
-            high = min(v for v in left if v > low)
-    return low if low in left else None
+    left = {float(np.ceil(fastest)): given.spare_kwh(p)}  # of speeds that were tried
+    while len(left) < MOST_TRIES:
+        kmh = _next_speed(left, speeds)
+        if kmh is None:
+            break
+        left[kmh] = planned(way.at_most(kmh)).spare_kwh(p)
+    return max((kmh for kmh in left if left[kmh] >= 0.0), default=None)
 
 
-def _best_speed(spare: Callable[[float], float], low: float, high: float) -> float:
-    """The whole speed between two, of which one is too slow and one too fast, at which most is spare (thirds)."""
-    while high - low > 2.0:
-        a = float(np.floor(low + (high - low) / 3.0))
-        b = max(a + 1.0, float(np.floor(high - (high - low) / 3.0)))
-        low, high = (low, b) if spare(a) >= spare(b) else (a, high)
-    return max((low, low + 1.0, high), key=spare)
+def _next_speed(left: dict[float, float], speeds: Array) -> float | None:
+    """The speed to try next, given what is spare at those tried; None where the answer is known."""
+    if len(left) == 1:
+        return float(speeds[len(speeds) // 2])
+    curve = _curve(left, speeds)
+    low = max((kmh for kmh in left if left[kmh] >= 0.0), default=-np.inf)
+    high = min(kmh for kmh in left if kmh > low and left[kmh] < 0.0)
+    if np.isfinite(low):
+        between = (speeds > low) & (speeds < high)
+        if not between.any():
+            return None
+        enough = speeds[between & (curve >= 0.0)]
+        return float(enough.max() if len(enough) else low + 1.0)
+    slow, fast = sorted(left)[0], sorted(left)[-1]
+    if len(left) == 2 and left[slow] < left[fast]:  # the best may lie between
+        return float(np.round((slow + fast) / 2.0))
+    best = max(left.values())
+    if len(left) > 2 and best + DOUBTFUL * (curve.max() - best) < 0.0:
+        return None
+    fresh = ~np.isin(speeds, list(left))
+    enough = speeds[fresh & (curve >= 0.0)]
+    return float(enough.max() if len(enough) else speeds[fresh][np.argmax(curve[fresh])]) if fresh.any() else None
 
 
-def _next_speed(left: dict[float, float], low: float, high: float) -> float:
-    """The whole speed between two at which nothing is spare, by a line over v^2 (drag) through the two tries nearest to it."""
-    near = sorted(left, key=lambda kmh: abs(left[kmh]))[:2]
-    if len(near) < 2 or left[near[0]] == left[near[1]] or len(left) > 6:
-        return float(np.round((low + high) / 2))
-    a, b = near
-    squared = a**2 - left[a] * (b**2 - a**2) / (left[b] - left[a])
-    return float(np.clip(np.floor(np.sqrt(max(squared, 0.0))), low + 1.0, high - 1.0))
+def _curve(left: dict[float, float], speeds: Array) -> Array:
+    """What is spare at all speeds, by drag (v^2) and what a longer drive takes (1/v), through the three tries nearest to nothing spare, or two."""
+    near = np.array(sorted(left, key=lambda kmh: abs(left[kmh]))[:3])
+    weights = np.linalg.solve(_terms(near)[:, : len(near)], [left[kmh] for kmh in near])
+    return np.asarray(_terms(speeds)[:, : len(near)] @ weights)
+
+
+def _terms(kmh: Array) -> Array:
+    return np.stack([np.ones_like(kmh), kmh**2, 1.0 / kmh], axis=1)
 
 
 def advice(model: PowerModel, given: Range, route: Any, **options: Any) -> dict[str, float | None]:
