@@ -335,6 +335,8 @@ def test_inspect_of_a_log_without_power_has_no_consumption(run):
     assert status == 0
     assert "no consumption" in out
     assert "nan" not in out
+    write("b.csv", "time_s,speed_kmh\n0,1e309\n1,2\n")  # one reading is left
+    assert "nan" not in run("inspect", "b.csv")[1]
 
 
 def test_a_damaged_workbook_is_to_be_saved_as_csv(run):

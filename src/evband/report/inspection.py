@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -24,12 +25,12 @@ def show_trip(page: Console, summary: dict[str, Any], miles: bool = False) -> No
     distance, unit = _distance(summary["distance_km"], miles)
     page.print(
         f"[bold]{escape(summary['trip_id'])}[/bold]  {escape(summary['format'])}, {escape(summary['source'])}\n"
-        f"{summary['rows']} rows, {summary['rate_hz']:.3g} Hz, {summary['duration_s'] / 60:.1f} min, "
+        f"{summary['rows']} rows, {_number(summary['rate_hz'], 3)} Hz, {summary['duration_s'] / 60:.1f} min, "
         f"{distance:.2f} {unit}, {_consumption(summary['kwh_100km'], miles)}, {summary['segments']} unbroken stretch{'' if summary['segments'] == 1 else 'es'}"
     )
     table = Table("channel", "readings", "Hz", "least", "median", "most", "unit", box=None)
     for channel in summary["channels"]:
-        numbers = (f"{channel[key]:.4g}" for key in ("rate_hz", "min", "median", "max"))
+        numbers = (_number(channel[key], 4) for key in ("rate_hz", "min", "median", "max"))
         table.add_row(channel["name"], str(channel["readings"]), *numbers, channel["unit"])
     page.print(table)
     for note in summary["notes"]:
@@ -48,7 +49,7 @@ def show_many(page: Console, summaries: Sequence[dict[str, Any]], miles: bool = 
         table.add_row(
             escape(s["trip_id"]), escape(s["format"]), f"{s['duration_s'] / 60:.1f}",
             f"{_distance(s['distance_km'], miles)[0]:.2f}", "-" if s["energy_kwh"] is None else f"{s['energy_kwh']:.2f}",
-            _rate(s["kwh_100km"], miles), f"{s['rate_hz']:.3g}", str(len(s["findings"])),
+            _rate(s["kwh_100km"], miles), _number(s["rate_hz"], 3), str(len(s["findings"])),
         )  # fmt: skip
     page.print(table)
     if len(summaries) > MOST:
@@ -78,6 +79,10 @@ def show_use(page: Console, trips: Trips, miles: bool = False) -> None:
 def _class(use: Use, step: float, unit: str, miles: bool) -> str:
     begins = use.begins or 0.0
     return f"{begins:g} to {begins + step:g} {unit} {_rate(use.kwh_100km, miles)}"
+
+
+def _number(value: float, digits: int) -> str:
+    return "-" if math.isnan(value) else f"{value:.{digits}g}"
 
 
 def _distance(km: float, miles: bool) -> tuple[float, str]:
