@@ -23,7 +23,7 @@ from safetensors.numpy import save as save_tensors
 from evband.calibration.value import Calibration
 from evband.errors import ArtifactError, EvbandError
 from evband.features import FeatureMap
-from evband.files import read_bounded, write_whole
+from evband.files import header_json, read_bounded, write_whole
 from evband.settings import DEFAULTS, FROM_BASE, RUN, Arguments, Settings, check_names, check_run, completed, resolve
 
 if TYPE_CHECKING:
@@ -33,7 +33,6 @@ VERSION = 2
 READS = (1, 2)  # 1: no arguments, calibration as factors and a sentence
 MOST_BYTES = 512 << 20  # of a whole file
 HUGE = 1e18  # a standardised feature of a whole model is near 1; float32 overflows at 3e38
-MOST_HEADER = 16 << 20
 MOST_WEIGHT = 1e6  # beyond it sums of 128 units are no longer power; trained weights are under 100
 PRIOR = "prior/"  # before the names of the weights of the model that this one started from
 
@@ -147,24 +146,12 @@ _DAMAGE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, 
 
 
 def _meta(data: bytes) -> dict[str, Any]:
-    """The JSON text of the header, with the header's own length checked first."""
-    header = int.from_bytes(data[:8], "little") if len(data) >= 8 else 0
-    if not 2 <= header <= min(MOST_HEADER, len(data) - 8):
-        raise ArtifactError("this is not a .evband file, or it was cut short; fit or copy it again.")
-    text = _json(data[8 : 8 + header])["__metadata__"]["evband"]
-    meta = _json(text)
+    meta = header_json(data, "evband", "a .evband file")
     if meta["version"] not in READS:
         raise ArtifactError(
             f"it has format version {meta['version']}, this evband reads {VERSION} and before; install the evband that wrote it."
         )
-    return dict(meta)
-
-
-def _json(text: bytes | str) -> Any:
-    def refuse(constant: str) -> None:
-        raise ArtifactError(f"it holds {constant} where a number belongs; fit it again.")
-
-    return json.loads(text, parse_constant=refuse)
+    return meta
 
 
 def _settings(saved: dict[str, Any]) -> Settings:

@@ -15,9 +15,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, cast
 
-from evband.errors import EvbandError, FullDiskError, SettingsError
+from evband.errors import ArtifactError, EvbandError, FullDiskError, SettingsError
 
 STDOUT = Path("-")  # standard output, where a file may be named
+MOST_HEADER = 16 << 20  # bytes of a safetensors file's
 LITTLE = 1 << 16  # bytes: a disk with less left is full
 PATIENCE_S = 10.0  # for somebody to write to a named pipe
 
@@ -43,6 +44,19 @@ def read_bounded(path: str | Path, most: int, error: type[EvbandError], what: st
     if len(data) > most:
         raise error(f"{path}: the {what} has more than {size(most)}, the most that is read; split it.")
     return data
+
+
+def header_json(data: bytes, key: str, what: str) -> dict[str, Any]:
+    """What the header of a safetensors file keeps under `key`, as JSON text; its own length is checked first."""
+    length = int.from_bytes(data[:8], "little")
+    if not 2 <= length <= min(MOST_HEADER, len(data) - 8):
+        raise ArtifactError(f"this is not {what}, or it was cut short; make or copy it again.")
+
+    def refuse(constant: str) -> None:
+        raise ArtifactError(f"it holds {constant} where a number belongs; make it again.")
+
+    text = json.loads(data[8 : 8 + length], parse_constant=refuse)["__metadata__"][key]
+    return dict(json.loads(text, parse_constant=refuse))
 
 
 def _opened(path: str | Path) -> IO[bytes]:

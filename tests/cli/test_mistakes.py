@@ -101,7 +101,7 @@ def run(monkeypatch, capsys, folder):
         ),
         (  # a log where the model belongs
             ("predict", "drive.csv", "drive.csv", "-o", "bands.csv"),
-            "drive.csv: this is not a .evband file, or it was cut short; fit or copy it again.",
+            "drive.csv: this is not a .evband file, or it was cut short; make or copy it again.",
         ),
         (  # a table that nobody can write
             ("predict", "car.evband", "drive.csv", "-o", "bands.xlsx"),

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from evband.adaptation.groups import Groups
 from evband.errors import ArtifactError
 from evband.features.wheel import INPUTS, ROADS
-from evband.files import read_bounded, write_whole
+from evband.files import header_json, read_bounded, write_whole
 from evband.network.architecture import Architecture
 from evband.settings import Settings
 
@@ -137,9 +137,9 @@ def _load(path: Path) -> Base:
 
     data = read_bounded(path, LARGEST, ArtifactError, "base")
     try:
-        length = int.from_bytes(data[:8], "little")
-        meta = json.loads(json.loads(data[8 : 8 + length])["__metadata__"][KEY])
-        return checked_base(meta, load_tensors(data))
+        return checked_base(header_json(data, KEY, "a base for new cars"), load_tensors(data))
+    except ArtifactError as problem:
+        raise ArtifactError(f"{path}: {problem}") from None
     except (SafetensorError, LookupError, TypeError, ValueError, RecursionError, OverflowError) as problem:
         raise ArtifactError(
             f"{path} is not a base for new cars ({problem}); give one that evband prior wrote."

@@ -26,7 +26,7 @@ from evband.adaptation.location import location, move_location
 from evband.adaptation.starting import started
 from evband.calibration.value import Calibration
 from evband.errors import ArtifactError
-from evband.files import write_whole
+from evband.files import header_json, write_whole
 
 if TYPE_CHECKING:
     from evband.model import PowerModel
@@ -70,10 +70,7 @@ def part_tensors(data: bytes) -> dict[str, NDArray]:
 
 def part_meta(data: bytes) -> dict[str, Any]:
     """The header of a part."""
-    length = int.from_bytes(data[:8], "little")
-    if len(data) > MOST_BYTES or not 2 <= length <= len(data) - 8:
-        raise ArtifactError("this is not a car's part, or it was cut short; make it again with evband fleet fit.")
-    meta = dict(json.loads(json.loads(data[8 : 8 + length])["__metadata__"][KEY]))
+    meta = header_json(data if len(data) <= MOST_BYTES else b"", KEY, "a car's part")
     if meta["version"] != VERSION:
         raise ArtifactError(
             f"it has version {meta['version']} of a car's part, this evband reads {VERSION}; update it."

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from evband.adaptation.base import Base
 from evband.adaptation.starting import PER_WHEEL, sheet_map
 from evband.features.wheel import INPUTS, USUAL_KG, Wheel, wheel_terms
+from evband.network.heads import HEADS
 from evband.settings import FROM_BASE, Settings
 
 if TYPE_CHECKING:
@@ -43,7 +44,8 @@ PRECISE = 0.017  # deviations of power: a log that is told more closely at once 
 def suits(features: FeatureMap, settings: Settings, ground: Base) -> bool:
     """Whether a fit with these inputs can start from the base."""
     network = settings.layers == 1 and settings.hidden % ground.hidden == 0 and settings.road_load
-    head = settings.head in ("t", "gaussian") and settings.kind != "dropout"
+    kind = HEADS[settings.head]
+    head = kind.scaled and kind.components == 1 and settings.kind != "dropout"
     inputs = (
         {"speed_kmh", "acceleration_ms2"} <= set(features.channels) and features.edges and bool(features.road_names)
     )

@@ -18,6 +18,7 @@ from evband.energy.planned import LEAST_TRIPS, Planned, fit_planned, router_says
 from evband.energy.sanity import of_steady_drives, of_terms
 from evband.errors import TripsError
 from evband.features.physics import contradictions
+from evband.features.road_load import CLIMB
 from evband.trips import Trips
 
 if TYPE_CHECKING:
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from evband.trips import Trip
 
 Array = NDArray[np.float64]
-CLIMB = "v*grade"  # the road term that is climb in m/s
 PLANNABLE = {"speed_kmh", "acceleration_ms2", "elevation_m", "ambient_temp_c", "wind_ms", CABIN}
 BY_PATH = "so energy and range are those of its road-load path alone, which physics limits"
 MOST_PLANS = 60  # trips that say how plans differ from drives

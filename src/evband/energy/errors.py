@@ -73,11 +73,6 @@ class ErrorModel:
         return self.spread * disagreement(members)
 
     @property
-    def long_run_variance(self) -> float:
-        """kW^2 s, of the error within a trip."""
-        return self.fast + 2.0 * self.slow * self.slow_s
-
-    @property
     def trip_effect(self) -> float:
         """tau^2 of a new trip: the bias was estimated from as many trip effects, so its own error comes on top."""
         return self.tau2 * (1.0 + 1.0 / self.trips)

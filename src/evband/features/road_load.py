@@ -35,6 +35,10 @@ OF_WEATHER = {  # effect -> terms and inputs that are made of it
     "wind": ("wind_ms", "v^2*wind"),
 }
 
+CLIMB = "v*grade"  # in m/s
+OF_SLOPE = ("grade", CLIMB)
+OF_TEMPERATURE = (*OF_WEATHER["cold"], *OF_WEATHER["hot"])
+
 RIDGE = 1e-5  # of least squares on standardised terms
 FEW_TRIPS = 9  # under so many, rows are many but much alike: least squares and the terms' reach are more careful
 GRADE_LENGTH_M = 25.0  # memory of the slope: averages 1 m steps, yet follows the road (60 m cost the Tesla 10 %)
@@ -142,7 +146,7 @@ def road_terms(signals: Mapping[str, Value], curved: bool = False) -> dict[str, 
             grade = signals[channel] * scale
             terms["grade"] = grade
             if v is not None:
-                terms["v*grade"] = v * grade
+                terms[CLIMB] = v * grade
     if "ambient_temp_c" in signals:
         terms["cold"], terms["hot"] = ambient_hinges(signals["ambient_temp_c"])
         if curved and v is not None:

@@ -21,7 +21,7 @@ from contextlib import suppress
 from evband.errors import SettingsError
 from evband.live.config import Mqtt
 
-CONNECT, CONNACK, PUBLISH, PUBACK, SUBSCRIBE, SUBACK, PINGREQ, DISCONNECT = 1, 2, 3, 4, 8, 9, 12, 14
+CONNECT, CONNACK, PUBLISH, PUBACK, SUBSCRIBE, PINGREQ, DISCONNECT = 1, 2, 3, 4, 8, 12, 14
 LARGEST = 256 * 1024  # bytes of a packet that are read; the rest of a larger one is skipped as it comes
 WAITING = 32 * 1024 * 1024  # bytes that may wait to be sent; then the oldest are dropped
 BACKOFF_S = (0.5, 1.0, 2.0, 4.0)  # between attempts, the last one for ever

@@ -20,6 +20,7 @@ from evband.report.thinning import extreme_rows
 MAX_ROWS = 160_000  # of a page; beyond it every trip is thinned alike
 UNKNOWN = -32768
 SERIES = ("power", "mean", "lower", "upper", "share", "speed")  # as the script unpacks them
+UNITS = {"share": 1e-4, "speed": 0.01}  # of the integers; of power it depends on the page
 
 
 def pack(chapter: Chapter, max_rows: int = MAX_ROWS) -> str:
@@ -39,15 +40,9 @@ def pack(chapter: Chapter, max_rows: int = MAX_ROWS) -> str:
         time = rows.time_s[of_trip]
         counts = np.round((time - time[0]) / chapter.step_s).astype("<i4")
         chunks.append(np.diff(counts, prepend=np.int32(0)).astype("<i4").tobytes())
-        for values, unit in (
-            (chapter.power, step),
-            (rows.mean, step),
-            (lower, step),
-            (upper, step),
-            (chapter.data_share, 1e-4),
-            (speed, 0.01),
-        ):
-            chunks.append(_integers(values[of_trip], unit))
+        columns = (chapter.power, rows.mean, lower, upper, chapter.data_share, speed)
+        for name, values in zip(SERIES, columns, strict=True):
+            chunks.append(_integers(values[of_trip], UNITS.get(name, step)))
         trips.append({"id": str(trip_id), "rows": len(of_trip), "start": float(time[0])})
     packed = base64.b64encode(gzip.compress(b"".join(chunks), 6, mtime=0)).decode()
     head = {"trips": trips, "step_kw": step, "step_s": chapter.step_s, "level": chapter.level, "word": chapter.word}

@@ -12,7 +12,6 @@ import polars as pl
 from evband.routes.profile import Route
 
 MOST_LEGS = 20
-SAMPLES = 4000
 
 
 @dataclass(frozen=True)

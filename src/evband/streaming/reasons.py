@@ -18,6 +18,7 @@ from evband.energy.ahead import Ahead
 from evband.energy.cabin import with_cabin
 from evband.energy.calibrating import cabin_of
 from evband.energy.joining import joined
+from evband.features.road_load import OF_SLOPE, OF_TEMPERATURE
 from evband.routes import read_route
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 EVERY_S = 60.0
-GROUPS = {"slope": ("grade", "v*grade"), "temperature": ("cold", "hot", "fade*cold", "fade*hot")}
+GROUPS = {"slope": OF_SLOPE, "temperature": OF_TEMPERATURE}
 DRIVEN = ("predicted", "used", *GROUPS)
 _MARK = ("time", "km", "range_km", *DRIVEN)
 

@@ -17,7 +17,6 @@ from evband.studies.results import TABLE_1, TABLE_2, TABLE_3, Results, write_tab
 from evband.studies.runs import KEY, Recipe, run
 from evband.training.loop import Progress
 
-PAPER_METHODS = ("t-anchor", "t-dropout", "quantile-anchor", "quantile-dropout")
 SHOWN = 10  # times a fit speaks up
 Report = Callable[[int, int, str], None]
 
