@@ -7,10 +7,9 @@ import os
 import platform
 import sys
 from collections.abc import Mapping, Sequence
+from importlib.metadata import version
 from pathlib import Path
 
-import numba
-import torch
 from rich.console import Console
 from rich.table import Table
 
@@ -28,7 +27,7 @@ def machine() -> str:
         cpu = next((line.split(":")[1].strip() for line in info.read_text().splitlines() if "model name" in line), cpu)
     return (
         f"{cpu}, {len(os.sched_getaffinity(0))} cores, {platform.machine()}; Python {platform.python_version()}, "
-        f"evband {evband.__version__}, torch {torch.__version__}, numba {numba.__version__}"
+        f"evband {evband.__version__}, torch {version('torch')}, numba {version('numba')}"
     )
 
 

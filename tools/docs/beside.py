@@ -93,3 +93,15 @@ def profile(frame: pl.DataFrame) -> Table:
     """Where a step of the paper's fit goes."""
     rows = [[r["part"], f"{1e3 * r['median_s']:.1f} ms", f"{r['share']:.0%}", f"{r['times_600_s']} s"] for r in frame.iter_rows(named=True)]  # fmt: skip
     return ["part", "one step", "share", "in the fit"], rows
+
+
+# Hostile sizes: one row an input --------------------------------------------------------------------------------------
+
+
+def sizes(frame: pl.DataFrame) -> Table:
+    """Seconds, memory and end of each input."""
+    rows = [
+        [r["input"], f"{r['seconds']:.1f}", str(r["memory_mb"]), "read" if r["ended"] == "read" else "refused"]
+        for r in frame.iter_rows(named=True)
+    ]
+    return ["input", "seconds", "MB", "ends"], rows

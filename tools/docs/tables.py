@@ -20,7 +20,7 @@ import numpy as np
 import polars as pl
 
 from evband.rivals import NAMES as RIVALS
-from tools.docs.beside import bench, bench_bound, energy, profile
+from tools.docs.beside import bench, bench_bound, energy, profile, sizes
 from tools.docs.cold import cold_start, learning_curves, wrong_mass
 from tools.docs.compared import MODELS, TASKS, ahead, cells, claim_measured, comparison, diversity, every_model, seeds
 from tools.docs.goals import goals, values
@@ -244,6 +244,7 @@ def tables() -> dict[str, Callable[[], str]]:
         "trips.stretches": lambda: of_trips(over_stretches, read("trips")),
         "trips.range": lambda: of_trips(ranges, read("trips_range")),
         "trips.so_far": lambda: of_trips(so_far, read("trips_range")),
+        "sizes": lambda: of_trips(sizes, read("sizes")),
         "routers": lambda: of_trips(routers, read("routers")),
         "trips.cabin": lambda: of_trips(cabin, read("trips")),
         "trips.planned": lambda: of_trips(planned, read("trips")),
