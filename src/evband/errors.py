@@ -9,6 +9,7 @@ from __future__ import annotations
 from contextlib import suppress
 from importlib import import_module
 from importlib.util import find_spec
+from typing import Any
 
 LONGEST = 400
 _END = 140  # characters kept of the end, where the message says what to do
@@ -111,10 +112,10 @@ def installed(package: str) -> bool:
     return False
 
 
-def require(package: str, task: str) -> None:
-    """Raise unless `package`, an extra that `task` needs, can be imported."""
+def require(package: str, task: str) -> Any:
+    """The module `package`, an extra that `task` needs, or an error that says how to get it."""
     try:
-        import_module(package)
+        return import_module(package)
     except ImportError:
         raise missing(package, task) from None
 

@@ -12,7 +12,7 @@ from sklearn.base import clone
 
 from evband import rivals
 from evband.bands import Bands
-from evband.errors import ChannelError, SettingsError
+from evband.errors import ChannelError, MissingPackageError, SettingsError, require
 from evband.features.rows import WARMUP_S, age
 from evband.rivals import (
     Boosting,
@@ -27,7 +27,6 @@ from evband.rivals import (
     ngboost_t,
     quantile_boosting,
 )
-from evband.rivals import base as rival_base
 from evband.rivals.rows import Rows, inner_folds, lagged
 from evband.rivals.student import fit_student, scale_design, solve_ridge
 from evband.simulation.vehicles import AIR_DENSITY, CARS, GRAVITY
@@ -202,5 +201,5 @@ def test_bad_input_is_said_plainly(train: Trips, monkeypatch: pytest.MonkeyPatch
     with pytest.raises(ChannelError, match="power_kw"):
         LeastSquares(features="speed_kmh,power_kw").fit(train)
     monkeypatch.setitem(sys.modules, "ngboost", None)
-    with pytest.raises(SettingsError, match=r"evband\[rivals\]"):
-        rival_base.import_extra("ngboost", "NGBoost")
+    with pytest.raises(MissingPackageError, match=r"evband\[rivals\]"):
+        require("ngboost", "NGBoost")

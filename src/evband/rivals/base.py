@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from importlib import import_module
 from typing import Any, Self
 
 import numpy as np
@@ -12,7 +11,7 @@ from sklearn.base import BaseEstimator
 
 from evband.bands import Bands
 from evband.bands.mixtures import Mixture
-from evband.errors import SettingsError, TripsError, needs
+from evband.errors import SettingsError, TripsError
 from evband.features import FeatureMap
 from evband.features import Rows as TripRows
 from evband.rivals.rows import Rows
@@ -80,11 +79,3 @@ def _column(trips: Trips, channel: str) -> Any:
     if not all(trip.has(channel) for trip in trips):
         return None
     return trips.column(channel)
-
-
-def import_extra(package: str, rival: str) -> Any:
-    """An optional package, or an error that says how to get it."""
-    try:
-        return import_module(package)
-    except ImportError as error:
-        raise SettingsError(needs(package, rival)) from error

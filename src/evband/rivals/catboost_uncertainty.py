@@ -7,7 +7,8 @@ from typing import Any, Self
 import numpy as np
 
 from evband.bands.mixtures import GaussianMixture
-from evband.rivals.base import Rival, import_extra, known
+from evband.errors import require
+from evband.rivals.base import Rival, known
 from evband.rivals.rows import Rows, inner_folds, lagged
 
 TRIED = ((4, False), (6, False), (4, True))  # depth, with lags
@@ -36,7 +37,7 @@ class CatBoost(Rival):
         return self
 
     def _model(self, depth: int, trees: int) -> Any:
-        catboost = import_extra("catboost", "CatBoost")
+        catboost = require("catboost", "CatBoost")
         return catboost.CatBoostRegressor(
             loss_function="RMSEWithUncertainty",
             posterior_sampling=True,

@@ -8,7 +8,8 @@ import numpy as np
 from sklearn.tree import DecisionTreeRegressor
 
 from evband.bands.mixtures import StudentMixture
-from evband.rivals.base import Rival, import_extra, known
+from evband.errors import require
+from evband.rivals.base import Rival, known
 from evband.rivals.rows import Rows, inner_folds
 from evband.rivals.student import fit_student
 
@@ -45,7 +46,7 @@ class NGBoost(Rival):
         return self
 
     def _model(self, depth: int, trees: int, rows: int) -> Any:
-        ngboost = import_extra("ngboost", "NGBoost")
+        ngboost = require("ngboost", "NGBoost")
         return ngboost.NGBRegressor(
             Dist=_student(),
             Base=DecisionTreeRegressor(max_depth=depth, min_samples_leaf=20, splitter="best"),

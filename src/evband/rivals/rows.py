@@ -7,6 +7,7 @@ from typing import Self
 
 import numpy as np
 
+from evband.features.folds import balanced
 from evband.features.rows import age
 
 LAGS_S = (1, 2, 3, 5, 10)
@@ -66,15 +67,11 @@ def inner_folds(group: np.ndarray, folds: int = 3, seed: int = 0) -> list[np.nda
 
     A single trip is cut in time instead.
     """
-    names, counts = np.unique(group, return_counts=True)
-    if len(names) == 1:
+    _, which, counts = np.unique(group, return_inverse=True, return_counts=True)
+    if len(counts) == 1:
         part = np.minimum(np.arange(len(group)) * folds // len(group), folds - 1)
         return [part == k for k in range(folds)]
-    order = np.random.default_rng(seed).permutation(len(names))
-    order = order[np.argsort(-counts[order], kind="stable")]
-    load, fold_of = np.zeros(min(folds, len(names))), {}
-    for i in order:
-        fold_of[names[i]] = int(np.argmin(load))
-        load[fold_of[names[i]]] += counts[i]
-    fold = np.array([fold_of[g] for g in names])[np.searchsorted(names, group)]
-    return [fold == k for k in range(len(load))]
+    order = np.random.default_rng(seed).permutation(len(counts))
+    fold = np.empty_like(order)
+    fold[order] = balanced(counts[order], folds)
+    return [fold[which] == k for k in range(min(folds, len(counts)))]

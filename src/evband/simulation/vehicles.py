@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evband.errors import SettingsError, needs
+from evband.errors import require
 
 AIR_DENSITY = (
     1.17285  # kg/m3: both constants as FASTSim computes with them, so that force times speed is its wheel power
@@ -84,12 +84,8 @@ CARS: dict[str, Car] = {
 
 
 def import_fastsim() -> Any:
-    """FASTSim, or an error that says how to get it: it is an extra because only the simulator needs it."""
-    try:
-        import fastsim
-    except ImportError as error:
-        raise SettingsError(needs("fastsim", "simulate")) from error
-    return fastsim
+    """FASTSim: it is an extra because only the simulator needs it."""
+    return require("fastsim", "simulate")
 
 
 def fastsim_vehicle(car: Car, aux_w: float, load_kg: float = 0.0) -> Any:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evband.errors import LogError, SettingsError, needs
+from evband.errors import LogError, SettingsError, require
 
 Array = NDArray[np.float64]
 
@@ -128,11 +128,7 @@ def _hgt(path: Path) -> _Tile:
 
 
 def _tifffile() -> Any:
-    try:
-        import tifffile
-    except ImportError as error:
-        raise SettingsError(needs("tifffile", "reading GeoTIFF tiles")) from error
-    return tifffile
+    return require("tifffile", "reading GeoTIFF tiles")
 
 
 def _geotiff(path: Path) -> _Tile:

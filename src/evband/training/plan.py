@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from evband.errors import SettingsError, TripsError
+from evband.features.folds import balanced
 from evband.features.physics import Limits
 from evband.features.road_load import FEW_TRIPS, RIDGE
 from evband.network.anchors import Prior, make_prior
@@ -87,15 +88,9 @@ def repeats(speeds: list[NDArray[np.float64]]) -> NDArray[np.int64]:
 
 
 def assign_folds(rows: NDArray[np.int64], group: NDArray[np.int64], folds: int = FOLDS) -> NDArray[np.int64]:
-    """A fold for each trip, whole groups together, balanced in ``rows``: largest first, each to the emptiest fold."""
-    names, which = np.unique(group, return_inverse=True)
-    size = np.bincount(which, weights=rows)
-    folds = max(1, min(folds, len(names)))
-    fold, load = np.zeros(len(names), np.int64), np.zeros(folds)
-    for name in np.argsort(-size, kind="stable"):
-        fold[name] = int(np.argmin(load))
-        load[fold[name]] += size[name]
-    return fold[which]
+    """A fold for each trip, whole groups together, balanced in ``rows``."""
+    _, which = np.unique(group, return_inverse=True)
+    return balanced(np.bincount(which, weights=rows), folds)[which]
 
 
 def least_squares(data: Data, trips: NDArray[np.int64], limits: Limits | None = None) -> NDArray[np.float64]:
