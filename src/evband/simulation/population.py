@@ -9,10 +9,7 @@ would get the labels that they have (`tools.base_model.labels`).
 
 from __future__ import annotations
 
-import copy
 from dataclasses import dataclass
-from functools import cache
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -20,7 +17,7 @@ from numpy.typing import NDArray
 
 from evband.simulation.cycles import Road, follow, random_drive, smooth_noise
 from evband.simulation.loggers import Logger, draw_logger, logged
-from evband.simulation.vehicles import GRAVITY, WHEEL_INERTIA, import_fastsim
+from evband.simulation.vehicles import GRAVITY, WHEEL_INERTIA, import_fastsim, vehicle_settings
 
 Array = NDArray[np.float64]
 
@@ -208,32 +205,23 @@ def _resistance(
     return np.asarray(force * np.tanh(speed / 0.5))
 
 
-@cache
-def _resource() -> dict[str, Any]:
-    return dict(import_fastsim().Vehicle.from_resource(_CAR).to_dict())
-
-
 def drive_train(car: Specimen, mass: float, speed: Array, force_n: Array) -> tuple[Array, Array]:
     """(speed achieved in m/s, battery power in kW) by FASTSim; all resistance goes in as the slope that asks for it."""
-    fastsim, settings = import_fastsim(), copy.deepcopy(_resource())
-    settings.update(cabin="None", hvac="None", mass_kilograms=mass, pwr_aux_base_watts=0.0)
-    settings["chassis"].update(
-        drag_coef=1e-6, frontal_area_square_meters=1.0, wheel_rr_coef=1e-9, wheel_radius_meters=0.334,
-        wheel_inertia_kilogram_square_meters=WHEEL_INERTIA / 4 * mass / 1750.0,
-    )  # fmt: skip
-    motor, battery = settings["pt_type"]["BEV"]["em"], settings["pt_type"]["BEV"]["res"]
-    motor["pwr_out_max_watts"] = 1.3e3 * car.motor_kw
+    chassis = {
+        "drag_coef": 1e-6, "frontal_area_square_meters": 1.0, "wheel_rr_coef": 1e-9, "wheel_radius_meters": 0.334,
+        "wheel_inertia_kilogram_square_meters": WHEEL_INERTIA / 4 * mass / 1750.0,
+    }  # fmt: skip
+    battery = {
+        "eff_interp": {"Constant": car.battery}, "energy_capacity_joules": 3.6e6 * 2000.0,
+        "pwr_out_max_watts": 1.6e3 * car.motor_kw,
+    }  # fmt: skip
+    fastsim, settings = import_fastsim(), vehicle_settings(_CAR, mass, 0.0, 1.3e3 * car.motor_kw, chassis, battery)
+    motor = settings["pt_type"]["BEV"]["em"]
     load = np.array(motor["eff_interp_achieved"]["data"]["grid"][0]["data"])
     efficiency = car.peak_efficiency - car.low_load_loss * np.exp(-load / 0.06) - 0.02 * load
     for name in ("eff_interp_achieved", "eff_interp_at_max_input"):
         motor[name]["data"]["values"]["data"] = efficiency.tolist()
     motor["eff_interp_at_max_input"]["data"]["grid"][0]["data"] = (load / efficiency).tolist()
-    motor["eff_interp_achieved"]["strategy"] = "Linear"
-    motor["eff_interp_at_max_input"]["strategy"] = {"inner": "Linear", "values_transform": "Reciprocal"}
-    battery.update(
-        thrml="None", eff_interp={"Constant": car.battery}, energy_capacity_joules=3.6e6 * 2000.0,
-        pwr_out_max_watts=1.6e3 * car.motor_kw,
-    )  # fmt: skip
     cycle = {
         "time_seconds": (np.arange(len(speed)) * STEP_S).tolist(),
         "speed_meters_per_second": speed.tolist(),

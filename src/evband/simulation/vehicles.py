@@ -10,7 +10,9 @@ pickups, because its maker prints none). They are like those cars; they are not 
 from __future__ import annotations
 
 import copy
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -88,30 +90,48 @@ def import_fastsim() -> Any:
     return require("fastsim", "simulate")
 
 
-def fastsim_vehicle(car: Car, aux_w: float, load_kg: float = 0.0) -> Any:
-    """The FASTSim vehicle of a car with its auxiliaries and extra load.
+@cache
+def _shipped(resource: str) -> dict[str, Any]:
+    return dict(import_fastsim().Vehicle.from_resource(resource).to_dict())
+
+
+def vehicle_settings(
+    resource: str,
+    mass_kg: float,
+    aux_w: float,
+    motor_w: float,
+    chassis: Mapping[str, float],
+    battery: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Those of a vehicle that FASTSim ships, with other numbers.
 
     FASTSim's cabin and battery temperature models are switched off and its efficiency map is read linearly (the
     shipped Model 3 reads it in steps), so that power is a smooth function of the motion.
     """
-    fastsim = import_fastsim()
-    settings = copy.deepcopy(fastsim.Vehicle.from_resource(car.resource).to_dict())
-    settings.update(cabin="None", hvac="None", mass_kilograms=car.mass_kg + load_kg, pwr_aux_base_watts=aux_w)
-    settings["chassis"].update(
-        drag_coef=car.drag_coef,
-        frontal_area_square_meters=car.frontal_area_m2,
-        wheel_rr_coef=car.rolling_coef,
-        wheel_radius_meters=car.wheel_radius_m,
-        wheel_inertia_kilogram_square_meters=WHEEL_INERTIA / 4,
-    )
-    motor, battery = settings["pt_type"]["BEV"]["em"], settings["pt_type"]["BEV"]["res"]
-    motor["pwr_out_max_watts"] = car.motor_kw * 1000.0
+    settings = copy.deepcopy(_shipped(resource))
+    settings.update(cabin="None", hvac="None", mass_kilograms=mass_kg, pwr_aux_base_watts=aux_w)
+    settings["chassis"].update(chassis)
+    motor = settings["pt_type"]["BEV"]["em"]
+    motor["pwr_out_max_watts"] = motor_w
     motor["eff_interp_achieved"]["strategy"] = "Linear"
     motor["eff_interp_at_max_input"]["strategy"] = {"inner": "Linear", "values_transform": "Reciprocal"}
-    battery.update(
-        thrml="None",
-        eff_interp={"Constant": 0.985},
-        energy_capacity_joules=car.battery_kwh * 3.6e6,
-        pwr_out_max_watts=1.2e3 * car.motor_kw,
-    )
-    return fastsim.Vehicle.from_dict(settings)
+    settings["pt_type"]["BEV"]["res"].update(battery, thrml="None")
+    return settings
+
+
+def fastsim_vehicle(car: Car, aux_w: float, load_kg: float = 0.0) -> Any:
+    """The FASTSim vehicle of a car with its auxiliaries and extra load."""
+    chassis = {
+        "drag_coef": car.drag_coef,
+        "frontal_area_square_meters": car.frontal_area_m2,
+        "wheel_rr_coef": car.rolling_coef,
+        "wheel_radius_meters": car.wheel_radius_m,
+        "wheel_inertia_kilogram_square_meters": WHEEL_INERTIA / 4,
+    }
+    battery = {
+        "eff_interp": {"Constant": 0.985},
+        "energy_capacity_joules": car.battery_kwh * 3.6e6,
+        "pwr_out_max_watts": 1.2e3 * car.motor_kw,
+    }
+    mass_kg, motor_w = car.mass_kg + load_kg, car.motor_kw * 1000.0
+    return import_fastsim().Vehicle.from_dict(vehicle_settings(car.resource, mass_kg, aux_w, motor_w, chassis, battery))
