@@ -7,9 +7,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
-
 from evband.channels import from_unit
 from evband.errors import LogError
 from evband.logs.formats import claims, clock, columns, text
@@ -47,8 +44,8 @@ def read(path: Path, data: bytes, options: ReadOptions) -> list[Readings]:
     """One drive per file."""
     table = text.table(path, data)
     names = [_name(cell) for cell in table.header]
-    clock_column = str([name for name, _ in names].index("time"))
-    time, notes = clock.unroll(path, _column(table, clock_column), table.first_line, daily=False)
+    when = columns.numbers(table.frame, [name for name, _ in names].index("time"))
+    time, notes = clock.unroll(path, when, table.first_line, daily=False)
     series: dict[str, Series] = {}
     for i, (name, unit) in enumerate(names):
         channel = _CHANNELS.get(name)
@@ -57,16 +54,10 @@ def read(path: Path, data: bytes, options: ReadOptions) -> list[Readings]:
         ours = unit_for(channel, unit)
         if ours is None:
             raise LogError(f"{path}: the column {table.header[i]!r} has an unknown unit; correct its header.")
-        at, value = claims.series(time, from_unit(channel, _column(table, str(i)), ours))
+        at, value = claims.series(time, from_unit(channel, columns.numbers(table.frame, i), ours))
         series[channel] = (at, -value if channel == _DISCHARGE_NEGATIVE else value)
     if series["speed_kmh"][1].size == 0:
         raise LogError(f"{path}: all values of 'Velocity [km/h]' are missing; fetch the file again.")
-    cabin = columns.total(table.frame, table.header, _CABIN, time)
-    if cabin is not None:
-        series["hvac_power_kw"] = cabin
-    notes.append("discharge is negative in this format; the current's sign was inverted")
+    series |= columns.cabin(table.frame, table.header, _CABIN, time)
+    notes.append(columns.INVERTED)
     return [Readings(trip_id(path), series, NAME, tuple(notes))]
-
-
-def _column(table: text.Table, column: str) -> NDArray[np.float64]:
-    return text.numbers(table.frame, [column])[column].fill_null(np.nan).to_numpy()

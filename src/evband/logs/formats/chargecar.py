@@ -48,5 +48,5 @@ def read(path: Path, data: bytes, options: ReadOptions) -> list[Readings]:
         at, value = claims.series(time, scale * columns.numbers(frame, number))
         if len(at):
             found[channel] = (at, value)
-    notes.append("discharge is negative in this format; the current's sign was inverted")
+    notes.append(columns.INVERTED)
     return columns.drives(path, trip_id(path), NAME, found, tuple(notes), silence_s=np.inf)

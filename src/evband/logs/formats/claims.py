@@ -138,7 +138,7 @@ def settle(
     missing = [name for name in ("battery_current_a", "battery_voltage_v") if name not in chosen]
     if missing and "power_kw" not in chosen:
         notes.append(
-            f"no power: no {' and no '.join(missing)} among the columns {_some(columns)}; --alias can name them"
+            f"no power: no {' and no '.join(missing)} among the columns {some(columns)}; --alias can name them"
         )
     if "speed_kmh" not in chosen:
         raise LogError(_no_speed(path, [c for c in claims if c.channel == "speed_kmh"], columns, aliases["speed_kmh"]))
@@ -195,12 +195,13 @@ def _no_speed(path: Path, claims: list[Claim], columns: Sequence[str], alias: Al
     nearest = _nearest(columns, alias)
     hint = f"; the nearest is {nearest!r}" if nearest else ""
     return (
-        f"{path}: there is no speed (speed_kmh) among its columns {_some(columns)}{hint}; "
+        f"{path}: there is no speed (speed_kmh) among its columns {some(columns)}{hint}; "
         "name it with --alias speed_kmh=NAME or in a --map file."
     )
 
 
-def _some(columns: Sequence[str]) -> str:
+def some(columns: Sequence[str]) -> str:
+    """The first of them, for an error."""
     more = f" and {len(columns) - 12} more" if len(columns) > 12 else ""
     return ", ".join(map(repr, columns[:12])) + more
 

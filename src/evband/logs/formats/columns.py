@@ -55,15 +55,18 @@ def series(frame: pl.DataFrame, header: list[str], known: Mapping[str, Column], 
     return found
 
 
-def total(frame: pl.DataFrame, header: list[str], parts: Mapping[str, float], time: Array) -> Series | None:
-    """The sum of several consumers in kW, each with its factor, where at least one is known; None where none is."""
+INVERTED = "discharge is negative in this format; the current's sign was inverted"
+
+
+def cabin(frame: pl.DataFrame, header: list[str], parts: Mapping[str, float], time: Array) -> dict[str, Series]:
+    """`hvac_power_kw`: the sum of several consumers in kW, each with its factor, where at least one is known; {} without."""
     where = names(header)
     values = [factor * numbers(frame, where[name]) for name, factor in parts.items() if name in where]
     known = [np.isfinite(value) for value in values]
     if not values or not np.any(known):
-        return None
+        return {}
     whole = np.where(np.any(known, axis=0), np.nansum(values, axis=0), np.nan)
-    return claims.series(time, whole)
+    return {"hvac_power_kw": claims.series(time, whole)}
 
 
 def seconds(column: pl.Series) -> Array:

@@ -42,9 +42,7 @@ def read(path: Path, data: bytes, options: ReadOptions) -> list[Readings]:
     table = text.table(path, data)
     time = _time(path, table)
     found = columns.series(table.frame, table.header, _KNOWN, time)
-    cabin = columns.total(table.frame, table.header, _CABIN, time)
-    if cabin is not None:
-        found["hvac_power_kw"] = cabin
+    found |= columns.cabin(table.frame, table.header, _CABIN, time)
     notes = [*table.notes]
     if "soc_pct" in found and np.median(found["soc_pct"][1]) < 0.05:  # some versions write percent
         found["soc_pct"] = (found["soc_pct"][0], 1e4 * found["soc_pct"][1])

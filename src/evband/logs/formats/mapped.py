@@ -69,7 +69,7 @@ def read(path: Path, data: bytes, options: ReadOptions) -> list[Readings]:
     for needed in ("time_s", "speed_kmh"):
         if needed not in names:
             raise SettingsError(
-                f"{path}: the map names no column for {needed}; add one, for example of {_some(frame.columns)}."
+                f"{path}: the map names no column for {needed}; add one, for example of {claims.some(frame.columns)}."
             )
     if "trip_id" not in names:
         return [_trip(path, frame, names, trip_id(path), first_line)]
@@ -154,11 +154,9 @@ def _require(path: Path, name: str, found: list[str]) -> None:
     if name not in found:
         near = difflib.get_close_matches(name, found, n=1, cutoff=0.4)
         hint = f"; the nearest is {near[0]!r}" if near else ""
-        raise LogError(f"{path}: the map names a column {name!r}, but there are {_some(found)}{hint}; correct the map.")
-
-
-def _some(names: list[str]) -> str:
-    return ", ".join(map(repr, names[:12])) + (f" and {len(names) - 12} more" if len(names) > 12 else "")
+        raise LogError(
+            f"{path}: the map names a column {name!r}, but there are {claims.some(found)}{hint}; correct the map."
+        )
 
 
 def _trip(path: Path, frame: pl.DataFrame, names: Mapping[str, Column], name: str, first_line: int) -> Readings:

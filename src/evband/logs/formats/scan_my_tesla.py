@@ -47,9 +47,7 @@ def read(path: Path, data: bytes, options: ReadOptions) -> list[Readings]:
     if {"battery_voltage_v", "battery_current_a"} <= found.keys() and "power_kw" in found:
         del found["power_kw"]
         notes.append("power_kw: 'Battery power' is left out, since current and voltage are there")
-    cabin = columns.total(table.frame, table.header, _CABIN, time)
-    if cabin is not None:
-        found["hvac_power_kw"] = cabin
+    found |= columns.cabin(table.frame, table.header, _CABIN, time)
     if "speed_kmh" not in found:
         raise LogError(f"{path}: it has no column Speed with values; log the speed as well.")
     return columns.drives(path, trip_id(path), NAME, found, (*notes, *table.notes))

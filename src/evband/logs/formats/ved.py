@@ -62,12 +62,9 @@ def _trip(name: str, header: list[str], part: pl.DataFrame, clock: int) -> list[
     found = columns.series(part, header, _KNOWN, time)
     if not {"speed_kmh", "battery_current_a", "battery_voltage_v"} <= found.keys():
         return []
-    cabin = columns.total(part, header, _CABIN, time)
-    cabin = columns.total(part, header, _CABIN_KW, time) if cabin is None else cabin
-    if cabin is not None:
-        found["hvac_power_kw"] = cabin
+    found |= columns.cabin(part, header, _CABIN, time) or columns.cabin(part, header, _CABIN_KW, time)
     found = {channel: fresh(*s) for channel, s in found.items()}
-    return [Readings(name, found, NAME, ("discharge is negative in this format; the current's sign was inverted",))]
+    return [Readings(name, found, NAME, (columns.INVERTED,))]
 
 
 def fresh(time: np.ndarray, value: np.ndarray) -> Series:
