@@ -10,8 +10,9 @@ their 1/v, and f = (sum of (x - m)^2 / v + `BEFORE` `USUAL`) / (n - 1 + `BEFORE`
 and a sum  S <- max(0, S + d U - d^2 / 2),  d = `CHANGE` / sqrt(f (v + 1/W)),  which is the logarithm of how much likelier
 the readings are with a rise by `CHANGE` from some trip on than without (Page's CUSUM, self-starting after Hawkins 1987),
 is an alarm where it reaches `RISE`; another goes downwards to `FALL`. `RISE` was set so that simulated cars without a
-change have one alarm in ten years of 1,000 trips each (`benchmarks.fleet.drift`). While a sum is above `HELD`, readings do not join those that
-others are judged by; after an alarm the car is judged by its readings from then on.
+change, others than those whose alarms are reported, have one alarm in ten years of 1,000 trips each
+(`benchmarks.fleet.drift`). While a sum is above `HELD`, readings do not join those that others are judged by; after an
+alarm the car is judged by its readings from then on.
 """
 
 from __future__ import annotations
@@ -25,10 +26,10 @@ from scipy.special import ndtri, stdtr
 
 from evband.fleet.rolling import Reading
 
-CHANGE, RISE, FALL = 0.25, 7.7, 10.0  # limits of the two sums: false alarms are spent on rises
+CHANGE, RISE, FALL = 0.3, 8.4, 10.0  # limits of the two sums: false alarms are spent on rises
 MOST, LARGEST = 2.6, 2.6  # of scores; of d
 BETWEEN = 0.08**2  # of readings: wet roads, load
-BEFORE, USUAL = 30.0, 1.2  # readings' spread over what their variances say, and how many readings that is worth
+BEFORE, USUAL = 30.0, 1.3  # readings' spread over what their variances say, and how many readings that is worth
 FEWEST = 5  # readings that others are judged by
 HELD = 3.85  # a sum from which readings wait: after a change they would blur what they are judged by
 LATE = 0.3  # weight of the newest reading in the recent change

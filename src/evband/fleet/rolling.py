@@ -1,24 +1,28 @@
 """How hard a car rolled on a trip: the share of rolling resistance above what its model expects, and how sure that is.
 
-Errors of the mean along a trip that the model has not learned from are explained by what each trip has of its own (the
-cabin's draw, also at first, and wind, as a share of drag), by the share x of rolling resistance, which is asked for, and
-by hills that no log has seen: heights that change over `HILLS`' lengths push by their slope times speed. What hills give
-they take again along the way, so only the height between start and end blurs x, which generalised least squares with
-their covariance knows. A trip that is as long as the one before it is taken as its way back: then the slopes of the two
-are opposite, row by row, and nothing is left of the hills but what the logs cannot tell apart.
+Errors of the mean along a trip that the model has not learned from are the share x of rolling resistance, which is asked
+for, and what each trip has of its own, with the covariance that each has along the way: wind, which pushes by drag and
+turns within minutes; the cabin's draw, more at first and going up and down; load, seen in inertia and slopes; brakes that
+give back more or less; noise of rows; and heights, unknown (`HILLS`) or logged with an error. What heights give they take
+again along the way, so they blur x only by what lies between start and end, which generalised least squares knows. How
+noisy rows and heights are is chosen for each reading by restricted likelihood. A trip that is as long as the one before it is
+taken as its way back, if the hills of one road there and back explain the errors of the two better than those of two roads:
+then slopes are opposite, and nothing is left of them but what the logs cannot tell apart.
 """
 
 from __future__ import annotations
 
-from itertools import pairwise
+import math
+from itertools import pairwise, product
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import block_diag, solve_triangular
 
-from evband.adaptation.members import CORRELATED, Evidence
+from evband.adaptation.members import Evidence
 from evband.adaptation.starting import PER_WHEEL
-from evband.features.wheel import ROADS, SheetMap
+from evband.features.wheel import AIR, ROADS, SheetMap
 from evband.vehicles.physics import GRAVITY
 
 if TYPE_CHECKING:
@@ -26,19 +30,21 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
+TERMS = ("rolling", "aero", "slope", "inertia")  # whose sum is the power at the wheels
 SECONDS, MOST_BINS = 6, 200  # of a bin of rows; in a trip
 STRANGE = 8.0  # deviations at which an error is cut
-HILLS = ((9.0, 1400.0), (30.0, 10_000.0))  # deviation of heights and the length over which they change, m
-SEEN = 0.3  # of the hills that are left where elevation is logged
-FLOOR = 0.3  # W/kg of a bin's error that lasts through it
-WIND, CABIN, AT_FIRST, WARM_S = (
-    0.07,
-    0.6,
-    0.5,
-    300.0,
-)  # share of drag; W/kg throughout and at first, and how long that is
-ALIKE = 0.02  # share by which the ways there and back may differ in length
-FREE = 10.0  # deviation of the share that is asked for: it is all but free
+CABIN, AT_FIRST, WARM_S = 0.4, 0.4, 300.0  # W/kg throughout and at first, and how long that is
+LOAD, BRAKES = 0.045, 0.1  # share of the mass; of what is braked
+WIND = ((1.5, 85.0), (0.6, 16.0))  # m/s along the road, and over how many seconds that changes
+CYCLING = (0.15, 80.0)  # W/kg of the cabin's draw, s
+ROWS, FLOOR = 1.5, 0.1  # rows that count as one; W/kg of a bin's error that lasts through it
+HILLS = ((6.3, 1400.0), (21.0, 10_000.0))  # deviation of heights and the length over which they change, m
+SEEN, HEIGHT = 0.14, (0.5, 30.0)  # of hills that are left where elevation is logged; its error in m, and for how many s
+NOISES, HEIGHTS = (0.3, 1.0, 3.0), (0.35, 1.0, 2.8)  # times the variance of rows; times heights that no log has seen
+ALIKE, LIKELY = (
+    0.02,
+    3.0,
+)  # share by which the ways there and back may differ in length; log odds that such trips are one
 
 
 class Reading(NamedTuple):
@@ -50,17 +56,27 @@ class Reading(NamedTuple):
 
 
 class Bins(NamedTuple):
-    """Means of some seconds' rows, weighted by what they tell; powers in W/kg."""
+    """Means of some seconds' rows, weighted by what they tell; powers in W/kg at the battery."""
 
     error: Array
     variance: Array
-    aero: Array
     rolling: Array
+    drag: Array  # for each m/s of wind
+    weight: Array  # what the whole mass asks for, but for rolling
+    braking: Array
     speed: Array  # m/s
     place: Array  # m from the start
     time: Array  # s
     length: float  # m, of the whole way
     seen: bool  # its heights are logged
+
+
+class Fit(NamedTuple):
+    """Generalised least squares of the share, and the restricted likelihood of what it rests on."""
+
+    likelihood: float
+    share: float
+    variance: float
 
 
 def readings(model: PowerModel, rows: Evidence) -> list[Reading]:
@@ -71,11 +87,11 @@ def readings(model: PowerModel, rows: Evidence) -> list[Reading]:
         assert trip is not None
         if done:  # with the one before
             done = False
-        elif then is not None and abs(then.length - trip.length) < ALIKE * trip.length:
-            found.append(_reading([trip, then]))
-            done = True
-        else:
-            found.append(_reading([trip]))
+            continue
+        alike = then is not None and not trip.seen and abs(then.length - trip.length) < ALIKE * trip.length
+        both = _both(trip, then) if alike and then is not None else None
+        done = both is not None
+        found.append(both or _reading(_best([trip]), 1))
     return found
 
 
@@ -86,9 +102,10 @@ def _bins(model: PowerModel, rows: Evidence) -> Bins:
     location, scale = (views["head_w"][:, k, :, None] for k in (0, 1))
     mu = (rows.h @ location)[..., 0].mean(0) + rows.r @ views["road_w"].mean(0) + views["head_b"][:, 0].mean()
     s = np.asarray(np.logaddexp(0.0, (rows.h @ scale)[..., 0] + views["head_b"][:, 1:2]).mean(0), float)
-    unit = features.y_std / features.wheel[0] * 1000.0  # W/kg
-    aero, rolling, slope = (rows.r[:, k] * features.r_scale[k] for k in map(ROADS.index, ("aero", "rolling", "slope")))
-    speed = rolling / (features.wheel[2] * GRAVITY)
+    mass, drag, crr = features.wheel
+    unit = features.y_std / mass * 1000.0  # W/kg
+    terms = {name: rows.r[:, ROADS.index(name)] * features.r_scale[ROADS.index(name)] for name in TERMS}
+    speed = terms["rolling"] / (crr * GRAVITY)
     place, weight = np.cumsum(speed), 1.0 / (s * unit) ** 2
     first = np.arange(0, len(s), max(SECONDS, -(-len(s) // MOST_BINS)))
     total = np.add.reduceat(weight, first)
@@ -96,31 +113,75 @@ def _bins(model: PowerModel, rows: Evidence) -> Bins:
     def means(values: Array) -> Array:
         return np.asarray(np.add.reduceat(weight * values, first) / total)
 
-    error = means(np.clip(rows.y - mu, -STRANGE * s, STRANGE * s) * unit)
-    time = np.arange(float(len(s)))
     return Bins(
-        error, CORRELATED / total + FLOOR**2, means(PER_WHEEL * aero), means(PER_WHEEL * rolling), means(speed),
-        means(place), means(time), float(place[-1]), bool(slope.any()),
+        means(np.clip(rows.y - mu, -STRANGE * s, STRANGE * s) * unit), ROWS / total + FLOOR**2,
+        means(PER_WHEEL * terms["rolling"]), means(PER_WHEEL * AIR * drag / mass * speed**2),
+        means(PER_WHEEL * (terms["inertia"] + terms["slope"])), means(np.maximum(0.0, -sum(terms.values()))),
+        means(speed), means(place), means(np.arange(float(len(s)))), float(place[-1]), bool(terms["slope"].any()),
     )  # fmt: skip
 
 
-def _reading(trips: list[Bins]) -> Reading:
-    """Posterior mean and variance of the share, of one trip or of two, of which the second goes back."""
-    error, rolling = (np.concatenate([getattr(trip, name) for trip in trips]) for name in ("error", "rolling"))
-    place = np.concatenate([trip.length - trip.place if k else trip.place for k, trip in enumerate(trips)])
-    speed = np.concatenate([-trip.speed if k else trip.speed for k, trip in enumerate(trips)])
-    own = np.repeat(np.eye(len(trips)), [len(trip.error) for trip in trips], 0)  # [bins, trips]
-    each = [np.concatenate(parts) for parts in zip(*(
-        (WIND * trip.aero, CABIN + 0.0 * trip.time, AT_FIRST * np.exp(-trip.time / WARM_S)) for trip in trips
-    ), strict=True)]  # fmt: skip
-    effects = np.column_stack([FREE * rolling, *(column[:, None] * own for column in each)])  # of unit variance
-    left = SEEN if all(trip.seen for trip in trips) else 1.0
-    far = (place[:, None] - place) ** 2
-    slopes = sum((left * height / length) ** 2 * 2.0 * (1.0 - 2.0 * far / length**2) * np.exp(-far / length**2)
-                 for height, length in HILLS)  # fmt: skip
+def _both(there: Bins, back: Bins) -> Reading | None:
+    """Of two trips as a way there and back; None where the hills that they show are not the same."""
+    together, apart = (_best([there, back], mirrored) for mirrored in (True, False))
+    return _reading(together, 2) if together.likelihood + LIKELY > apart.likelihood else None
+
+
+def _reading(fit: Fit, trips: int) -> Reading:
+    return Reading(fit.share, fit.variance, trips)
+
+
+def _best(trips: list[Bins], mirrored: bool = False) -> Fit:
+    """With the likeliest noise of rows and heights; of two trips, with the hills of one road or of two."""
+    error, rolling, noise = (
+        np.concatenate([getattr(one, name) for one in trips]) for name in ("error", "rolling", "variance")
+    )
+    own, hidden = block_diag(*map(_own, trips)), _hills(trips, mirrored)
+    if all(one.seen for one in trips):
+        height, seconds = HEIGHT
+        own += SEEN**2 * hidden
+        hidden = block_diag(*((PER_WHEEL * GRAVITY * height) ** 2 * _slopes(one.time, seconds) for one in trips))
+    return max(
+        _fit(error, rolling, own + np.diag(times * noise) + high**2 * hidden)
+        for times, high in product(NOISES, HEIGHTS)
+    )
+
+
+def _fit(error: Array, rolling: Array, covariance: Array) -> Fit:
+    root = np.linalg.cholesky(covariance)
+    x, y = solve_triangular(root, np.stack([rolling, error], 1), lower=True, check_finite=False).T
+    told = float(x @ x)
+    share = float(x @ y) / told
+    left = float(y @ y) - told * share**2
+    return Fit(-0.5 * left - float(np.log(np.diag(root)).sum()) - 0.5 * math.log(told), share, 1.0 / told)
+
+
+def _own(trip: Bins) -> Array:
+    """Covariance of what a trip has of its own."""
+    apart = (trip.time[:, None] - trip.time) ** 2
+    effects = np.stack([
+        np.full(len(trip.time), CABIN), AT_FIRST * np.exp(-trip.time / WARM_S), LOAD * trip.weight, BRAKES * trip.braking
+    ])  # fmt: skip
+    wind = sum(deviation**2 * np.exp(-apart / seconds**2) for deviation, seconds in WIND)
+    return np.asarray(
+        effects.T @ effects + np.outer(trip.drag, trip.drag) * wind + CYCLING[0] ** 2 * np.exp(-apart / CYCLING[1] ** 2)
+    )
+
+
+def _hills(trips: list[Bins], mirrored: bool) -> Array:
+    """Covariance of what hills of unknown heights ask for: of roads of their own, or of one road there and back."""
+    if not mirrored:
+        return np.asarray(block_diag(*(_climb(one.place, one.speed) for one in trips)))
+    there, back = trips
+    return _climb(np.append(there.place, back.length - back.place), np.append(there.speed, -back.speed))
+
+
+def _climb(place: Array, speed: Array) -> Array:
     push = PER_WHEEL * GRAVITY * speed
-    covariance = np.diag(np.concatenate([trip.variance for trip in trips])) + push[:, None] * push * slopes
-    solved = np.linalg.solve(covariance, np.column_stack([effects, error]))
-    posterior = np.linalg.inv(effects.T @ solved[:, :-1] + np.eye(effects.shape[1]))
-    share = float(posterior[0] @ (effects.T @ solved[:, -1]))
-    return Reading(FREE * share, FREE**2 * float(posterior[0, 0]), len(trips))
+    return np.asarray(np.outer(push, push) * sum(height**2 * _slopes(place, length) for height, length in HILLS))
+
+
+def _slopes(place: Array, length: float) -> Array:
+    """Covariance of the slope of smooth noise of unit variance whose correlation falls as exp(-(distance / length)^2)."""
+    far = (place[:, None] - place) ** 2 / length**2
+    return np.asarray(2.0 / length**2 * (1.0 - 2.0 * far) * np.exp(-far))
