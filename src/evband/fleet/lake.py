@@ -141,6 +141,11 @@ def _scan(name: str) -> pl.LazyFrame:
     return pl.scan_parquet(source) if name.lower().endswith(".parquet") else pl.scan_csv(source)
 
 
+def _collected(frame: pl.LazyFrame, path: str) -> pl.DataFrame:
+    """What is asked of a file, a piece of it at a time where it is large."""
+    return frame.collect(engine="streaming" if _size_and_time(path)[0] > LARGE_BYTES else "auto")
+
+
 def _ids(path: str, by: str) -> dict[str, int] | None:
     """Rows of each vehicle that a table names; None where it names none, or cannot be read (the car's own turn tells why)."""
     if not path.lower().endswith(TABLES):
@@ -149,7 +154,7 @@ def _ids(path: str, by: str) -> dict[str, int] | None:
         frame = _scan(path)
         if by not in frame.collect_schema().names():
             return None
-        found = frame.group_by(pl.col(by).cast(pl.String).fill_null(NOBODY)).len().collect()
+        found = _collected(frame.group_by(pl.col(by).cast(pl.String).fill_null(NOBODY)).len(), path)
     except (*DAMAGE, EvbandError):
         return None
     return dict(sorted(found.iter_rows()))
@@ -176,7 +181,7 @@ def _rows_of(path: str, cars: Sequence[Car]) -> list[tuple[str, pl.DataFrame | E
     column, names = str(cars[0].column), [car.vehicle_id for car in cars]
     try:
         wanted = _scan(path).with_columns(pl.col(column).cast(pl.String)).filter(pl.col(column).is_in(names))
-        rows = wanted.collect(engine="streaming" if _size_and_time(path)[0] > LARGE_BYTES else "auto")
+        rows = _collected(wanted, path)
     except (*DAMAGE, EvbandError) as problem:
         why = str(problem).strip().splitlines() or [type(problem).__name__]
         broken = LogError(f"{path}: the partition cannot be read ({why[0]}); write it again.")
