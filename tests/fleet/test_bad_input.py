@@ -95,9 +95,9 @@ pl.concat(parts).write_parquet({str(tmp_path / "big.parquet")!r}, row_group_size
 import resource
 from evband.fleet import lake
 lake.LARGE_BYTES = 0
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 cars = lake.find_cars([{str(tmp_path / "big.parquet")!r}], "vehicle_id")
 assert len(cars) == 500
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 found = lake.read_cars(cars[:5], 1.0, 0.0)
 assert all(len(trips) for trips in found.values())
 print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1000)
