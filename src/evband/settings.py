@@ -237,7 +237,7 @@ class Arguments(TypedDict, total=False):
     device: str
 
 
-RUN = {  # how to run: decides what is resolved, but is no part of a resolved set; default first
+RUN = {  # how to run: decides what is resolved, but is not a part of a resolved set; default first
     "preset": ("default", About("where settings that are not given come from", "to repeat the paper",
                                 choices=("default", "paper"))),
     "tune": (False, About("choose beta, trip effect and temperature on inner folds of these trips first",

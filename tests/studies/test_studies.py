@@ -213,7 +213,7 @@ def test_ablation_gives_a_line_a_feature_set(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("sets", "match"), [([], "names no feature set"), (["S9"], "S9: it is no known set or channel")]
+    ("sets", "match"), [([], "names no feature set"), (["S9"], "S9: it is not a known set or channel")]
 )
 def test_unknown_feature_set_is_an_error(car, tmp_path, sets, match):
     with pytest.raises(SettingsError, match=match):

@@ -1,7 +1,7 @@
 """Straight-line fills: stretches in which every channel runs exactly straight, because a hole was interpolated over.
 
 A window of a few seconds is straight if each channel stays within its own rounding step of the chord from the window's
-first to its last sample, and at least two channels move by many steps on the way. (A standing car is no fill: nothing
+first to its last sample, and at least two channels move by many steps on the way. (A standing car is not a fill: nothing
 moves. A cruising car is none: its current is never straight.) Power is not looked at where current and voltage are: a
 product of two straight lines is not straight.
 """

@@ -37,7 +37,7 @@ _SLOPE = 0.4
 _DROPOUT = 0.25
 _FEW_ZEROS = 0.03
 PIECE, MARGIN = 1 << 20, 100  # readings looked at in one go, for memory's sake; more around them
-MOST_JUMPS = 10_000  # a channel with more of them is no altitude
+MOST_JUMPS = 10_000  # a channel with more of them is not an altitude
 
 
 def spikes(name: str, series: Mapping[str, Series], max_gap_s: float) -> NDArray[np.bool_]:

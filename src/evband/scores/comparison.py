@@ -48,7 +48,7 @@ class Comparison:
 def compare(a: Bands, b: Bands, score: Score = "crps_kw", level: float = 0.9) -> Comparison:
     """Compare two models on the same rows, paired by trip: Student-t over trips' mean differences weighted by length.
 
-    Rows that are warm-up for either are left out. RMSE, which is no mean over rows, is linearised:
+    Rows that are warm-up for either are left out. RMSE, which is not a mean over rows, is linearised:
     (e^2/RMSE + RMSE)/2 per row has the RMSE as its mean and its sampling error to first order (delta method).
 
     >>> import evband, polars as pl
@@ -113,7 +113,7 @@ def _influence(rows: RowScores, score: Score) -> tuple[float, Array]:
 def width_at_coverage(bands: Bands, coverage: float = 0.9) -> float:
     """Mean width of the band of level `coverage` after stretching it until just that share of rows is covered.
 
-    The only fair way to compare widths; it uses the measured power, so it compares sharpness and is no forecast.
+    The only fair way to compare widths; it uses the measured power, so it compares sharpness and is not a forecast.
     """
     check_level(coverage)
     bands = bands.rows(measured(bands) & ~bands.warmup)

@@ -17,7 +17,7 @@ from evband.streaming.lines import LineStream
 
 KEEP_EVERY_S = 30.0
 MOST_STATE = 64 << 20  # bytes of a saved state
-LONGEST = 1 << 20  # bytes of a line: more is no telemetry, and must not fill the memory
+LONGEST = 1 << 20  # bytes of a line: more is not telemetry, and must not fill the memory
 
 
 def resume(lines: LineStream, path: Path) -> None:

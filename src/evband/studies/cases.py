@@ -89,7 +89,7 @@ def simulated_names(text: str) -> list[str]:
 
 
 def name_of(log: str) -> tuple[str, str]:
-    """`car=logs/*.csv` as (car, logs/*.csv); without a name, the file's own. A log whose path has a = is no name."""
+    """`car=logs/*.csv` as (car, logs/*.csv); without a name, the file's own. A log whose path has a = is not a name."""
     name, equals, pattern = log.partition("=")
     if equals and not glob(log):
         return name, pattern

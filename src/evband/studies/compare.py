@@ -65,7 +65,7 @@ def _check_sets(sets: Sequence[str], cases: Sequence[Case]) -> None:
     for name in (part for s in sets if s not in (*FEATURE_SETS, "auto") for part in s.split("+")):
         if (name := name.strip()) not in VALUES and not any(trip.has(name) for case in cases for trip in case.train):
             known = ", ".join(("auto", *FEATURE_SETS))
-            raise SettingsError(f"--sets {name}: it is no known set or channel; the sets are {known}.")
+            raise SettingsError(f"--sets {name}: it is not a known set or channel; the sets are {known}.")
 
 
 def _run_all(

@@ -117,7 +117,7 @@ def _listed(path: Path, source: str) -> Iterator[Any]:
 
 
 def _skip(source: str, at: int) -> int:
-    """Where the next sign is that is no white space."""
+    """Where the next sign is that is not white space."""
     found = _SIGN.search(source, at)
     return found.start() if found else len(source)
 

@@ -1,5 +1,5 @@
 """ChargeCar's drives: no header, eleven numbers a row, every 2 s: clock hhmmss (GMT), seconds, elevation m, way on the map m, way m,
-speed m/s, acceleration, modelled kW, measured kW, A, V; what leaves the battery is negative and is turned.
+speed m/s, acceleration, modelled kW, measured kW, A, V; what leaves the battery is negative and is inverted.
 """
 
 from __future__ import annotations

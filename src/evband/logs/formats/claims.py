@@ -55,7 +55,7 @@ def split_unit(header: str) -> tuple[str, str]:
 def find(columns: Iterable[tuple[str, str, str]], aliases: Mapping[str, Alias]) -> list[Claim]:
     """The claims of (column, name, unit) triples, best first.
 
-    A unit of another quantity is no claim. Where a name is listed for one channel, its words claim no other; and words
+    A unit of another quantity is not a claim. Where a name is listed for one channel, its words claim no other; and words
     alone, with no unit to confirm them, must be of one channel only.
     """
     claims: list[Claim] = []

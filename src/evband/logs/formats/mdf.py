@@ -172,7 +172,7 @@ def _series(file: Any, name: str, unit: str, group: int, index: int) -> Series:
     signal = file.get(group=group, index=index)
     try:
         values = np.asarray(signal.samples, dtype=np.float64)
-    except (TypeError, ValueError):  # texts and structures are no measurements
+    except (TypeError, ValueError):  # texts and structures are not measurements
         return np.empty(0), np.empty(0)
     if values.ndim != 1:
         return np.empty(0), np.empty(0)

@@ -1,7 +1,7 @@
 """TeslaFi's monthly export: `data_id,Date,...,speed,...,power,...,shift_state,...`, about one row per minute.
 
 Speed is in mph and the odometer in miles, whatever the account shows; `None` and empty cells are missing. Rows in which the car is in no gear
-are left out, so that charging and parking are no drives.
+are left out, so that charging and parking are not drives.
 """
 
 from __future__ import annotations

@@ -117,7 +117,7 @@ def _repair(path: Path, data: bytes, delimiter: str, problem: str) -> tuple[byte
     if data[last:].count(b'"') % 2:
         return data[:last], ("the last line is cut short and was left out",)
     raise LogError(
-        f"{path}: it is no table separated by {delimiter!r} ({problem.splitlines()[0]}); export it again or repair that line."
+        f"{path}: it is not a table separated by {delimiter!r} ({problem.splitlines()[0]}); export it again or repair that line."
     )
 
 
