@@ -105,7 +105,7 @@ def _consumers(rows: list[dict[str, Any]]) -> str:
         "sure",
         "trips",
     )
-    return section("Who uses more than expected", lead, table(head, cells, (2, 3, 4, 5, 7), (1,)), "uses")
+    return section("Who uses more than expected", lead, table(head, cells, (2, 3, 4, 5, 7), (1, 4, 7)), "uses")
 
 
 def _changed(rows: list[dict[str, Any]], before: Before | None) -> str:
@@ -134,7 +134,7 @@ def _drifting(rows: list[dict[str, Any]]) -> str:
     known = [row for row in rows if row.get("drift") is not None]
     lead = (
         "Rolling resistance of late against the car's own earlier trips. Alarm: a rise that is there by chance about once in "
-        "ten car-years of 500 ways there and back each."
+        "ten car-years of 1,000 trips each."
     )
     if not known:
         return section("Cars against themselves", "Nothing can be told before ten trips or so.", "", "drift")
