@@ -1,14 +1,16 @@
 """A fleet of tiny made-up cars: parts, table, prior, report; the same bytes however it is run."""
 
+import shutil
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
 import pytest
 
 import evband
-from evband.adaptation import Base
+from evband.adaptation import Base, base
 from evband.errors import ArtifactError, LogError, SettingsError
 from evband.fleet import fit_fleet, fleet_prior, learn_prior, run_fleet
 from evband.fleet.lake import find_cars
@@ -53,6 +55,16 @@ def test_every_car_has_a_row_and_a_bad_one_a_warning(fitted) -> None:
     assert bad["warning"].str.contains("power").all()
     assert not (folder / "cars" / "reversed.evband").exists()
     assert "reversed" in (folder / "report.html").read_text()
+
+
+def test_the_base_lies_beside_the_parts_for_an_evband_that_ships_another(fitted, lake, monkeypatch, tmp_path) -> None:
+    folder, table = fitted
+    assert Base.load(folder / "base.evband").digest == Base.load().digest
+    shutil.copytree(folder, tmp_path / "fleet")
+    other = replace(Base.load(), theta=Base.load().theta + np.float32(1e-3))
+    monkeypatch.setattr(base, "_shipped", lambda: other)
+    again = run_fleet("update", [str(lake)], tmp_path / "fleet", **NUMBERS)
+    assert again["trips"].to_list() == table["trips"].to_list()
 
 
 def test_a_part_is_small_and_a_model(fitted, lake) -> None:

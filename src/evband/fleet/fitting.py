@@ -120,13 +120,14 @@ def _last_month(place: Path, table: pl.DataFrame) -> Before | None:
 
 
 def _base(place: Path, kind: str, given: str | Path | None) -> Base:
-    """The base that a fleet rests on: the one given, which is copied into its folder, or the one that lies there."""
+    """The base that a fleet rests on, which lies in its folder: a later evband may ship another one."""
     own = place / "base.evband"
-    if given is not None:
-        ground = Base.load(Path(given))
+    if kind != "fit" and given is None and own.exists():
+        return Base.load(own)
+    ground = Base.load(None if given is None else Path(given))
+    if kind == "fit" or given is not None:
         ground.save(own)
-        return ground
-    return Base.load(own) if kind != "fit" and own.exists() else Base.load()
+    return ground
 
 
 def _batches(cars: list[Car], workers: int) -> list[list[Car]]:
