@@ -21,6 +21,17 @@ if TYPE_CHECKING:
 Interval = Literal["mixture", "closed_form"]
 
 
+def needed_stretch(y: Array, mean: Array, lower: Array, upper: Array) -> Array:
+    """The smallest stretch at which each row's band covers y: (y - m)/(u - m) above the mean, (m - y)/(m - l) below.
+
+    Exact, since quantiles of the stretched distribution are m + k (q - m); infinite where a band ends before the mean.
+    """
+    side = np.where(y >= mean, upper - mean, mean - lower)
+    distance = np.abs(y - mean)
+    needed = np.divide(distance, side, out=np.full(len(y), np.inf), where=side > 0)
+    return np.where(distance == 0, 0.0, needed)
+
+
 @dataclass(frozen=True, eq=False)
 class Bands:
     """The predictive distribution of n grid rows, in kW; `members` already holds every stretch, `stretch` [n] only records it.
@@ -140,16 +151,8 @@ class Bands:
         return replace(self, members=self.members.stretched(k), stretch=self.stretch * k)
 
     def needed_stretch(self, y: ArrayLike, level: float = 0.9) -> Array:
-        """The smallest stretch at which each row's band of `level` covers y: (y - m)/(u - m) above the mean, (m - y)/(m - l) below.
-
-        Exact, since quantiles of the stretched distribution are m + k (q - m); infinite where a band ends before the mean.
-        """
-        lower, upper = self.interval(level)
-        y = np.asarray(y, dtype=np.float64)
-        side = np.where(y >= self.mean, upper - self.mean, self.mean - lower)
-        distance = np.abs(y - self.mean)
-        needed = np.divide(distance, side, out=np.full(len(self), np.inf), where=side > 0)
-        return np.where(distance == 0, 0.0, needed)
+        """The smallest stretch at which each row's band of `level` covers y."""
+        return needed_stretch(np.asarray(y, dtype=np.float64), self.mean, *self.interval(level))
 
     def rows(self, which: NDArray) -> Bands:
         """Some of the rows: a mask, or increasing indices."""

@@ -28,7 +28,8 @@ Trips = Annotated[int, typer.Option(help="Drives of each simulated vehicle; 1 is
 Members = Annotated[int | None, typer.Option(help="Networks in the ensemble; the preset's 30.")]
 Epochs = Annotated[int | None, typer.Option(help="Maximum number of epochs; the preset's own.")]
 Seeds = Annotated[str, typer.Option(help="Seeds, comma-separated: each cell is run with each.")]
-Out = Annotated[Path, typer.Option(help="Folder for tables and figures; a stopped study goes on in it.")]
+OUT = typer.Option(help="Folder for tables and figures; a stopped study goes on in it.")
+Out = Annotated[Path, OUT]
 Variance = Annotated[
     float | None, typer.Option(help="Of the paper preset's flat prior; its 0.01 learns nothing from one short run.")
 ]
@@ -37,9 +38,7 @@ Where = Annotated[str, setting("device")]
 
 @study.command("compare")
 def compare(
-    out: Annotated[
-        Path | None, typer.Option(help="Folder for tables and figures; a stopped study goes on in it.")
-    ] = None,
+    out: Annotated[Path | None, OUT] = None,
     vehicles: Vehicles = None,
     logs: LogSets = None,
     methods: Annotated[

@@ -22,12 +22,12 @@ from evband.energy.errors import ErrorModel
 from evband.energy.fitting import TAILS
 from evband.energy.so_far import SoFar
 from evband.errors import ArtifactError
-from evband.features.road_load import FADE_S, ambient_hinges
+from evband.features.names import CABIN
+from evband.features.road_load import ambient_hinges, fades
 from evband.trips import Trip, Trips
 
 Array = NDArray[np.float64]
 
-CHANNEL = "hvac_power_kw"
 COLUMNS = 8
 RIDGE = 1e-3
 LEAST_TRIPS = 5
@@ -93,15 +93,15 @@ def with_cabin(trip: Trip, cabin: Cabin | None) -> tuple[Trip, Array]:
     ambient = (
         trip.table["ambient_temp_c"].forward_fill().to_numpy().astype(float) if trip.has("ambient_temp_c") else None
     )
-    draw, unsure = cabin.filled(_draw(trip) if trip.has(CHANNEL) else np.full(len(trip), np.nan), ambient, trip.hz)
-    return Trip(trip.trip_id, trip.table.with_columns(pl.Series(CHANNEL, draw)), trip.hz), unsure
+    draw, unsure = cabin.filled(_draw(trip) if trip.has(CABIN) else np.full(len(trip), np.nan), ambient, trip.hz)
+    return Trip(trip.trip_id, trip.table.with_columns(pl.Series(CABIN, draw)), trip.hz), unsure
 
 
 def fit_cabin(trips: Trips) -> Cabin | None:
     """From gridded trips that know their cabin's draw; None where fewer than `LEAST_TRIPS` do.
 
     Each trip differs from what the others expect of it."""
-    known = [trip for trip in trips if trip.has(CHANNEL)]
+    known = [trip for trip in trips if trip.has(CABIN)]
     if len(known) < LEAST_TRIPS:
         return None
     rows = [_rows(trip) for trip in known]
@@ -151,7 +151,7 @@ def _drive(trip: Trip, weights: Array) -> Drive:
 
 
 def _draw(trip: Trip) -> Array:
-    return trip.table[CHANNEL].to_numpy().astype(float)
+    return trip.table[CABIN].to_numpy().astype(float)
 
 
 def _mean(columns: Array, weights: Array) -> Array:
@@ -171,7 +171,7 @@ def _seen(trip: Trip) -> Array:
 
 
 def _columns(ambient_c: Array | None, seconds: Array) -> Array:
-    f = np.exp(-seconds / FADE_S)
+    f = fades(seconds, 1.0)
     cold, hot = (np.zeros(len(f)),) * 2 if ambient_c is None else ambient_hinges(ambient_c)
     cold, hot = cold / 10.0, hot / 10.0
     return np.stack([np.ones(len(f)), cold, hot, cold**2, hot**2, f, f * cold, f * hot], axis=1)

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evband.energy.cabin import CHANNEL as CABIN
 from evband.energy.cabin import Cabin, fit_cabin
 from evband.energy.drives import Drive, drives_of
 from evband.energy.fitting import fit_errors
@@ -17,6 +16,7 @@ from evband.energy.mean import TripMean
 from evband.energy.planned import LEAST_TRIPS, Planned, fit_planned, router_says
 from evband.energy.sanity import of_steady_drives, of_terms
 from evband.errors import TripsError
+from evband.features.names import CABIN
 from evband.features.physics import contradictions
 from evband.features.road_load import CLIMB
 from evband.trips import Trips

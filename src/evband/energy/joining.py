@@ -8,8 +8,8 @@ import numpy as np
 import polars as pl
 
 from evband.channels import AGE, EDGES
-from evband.energy.cabin import CHANNEL as CABIN
 from evband.errors import ChannelError, TripsError
+from evband.features.names import CABIN
 from evband.routes import Route
 from evband.trips import Trip, Trips
 

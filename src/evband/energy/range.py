@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from evband.energy.ahead import FARTHEST_KM, Ahead, long_enough
 from evband.energy.battery import check_battery, known_battery
-from evband.energy.cabin import CHANNEL as CABIN
 from evband.energy.cabin import with_cabin
 from evband.energy.calibrating import cabin_of, planned_of, predicted_drives
 from evband.energy.doubts import Doubts, physical_kw
@@ -21,6 +20,7 @@ from evband.energy.joining import check_supplies, driven_trip, joined, outside_c
 from evband.energy.sanity import implausible
 from evband.energy.so_far import SoFar
 from evband.errors import EvbandError, SettingsError, TripsError
+from evband.features.names import CABIN
 from evband.routes import Route, read_route
 from evband.trips import Trip, Trips
 

@@ -32,6 +32,9 @@ SETTLED_S = 240.0
 LEAST_KWH_100KM, MOST_KWH_100KM = 4.0, 300.0
 FALL_M_PER_KM = 5.0  # a road that falls more than this may take hardly any energy
 
+# what such a log usually has
+REASONS = "does an engine help, is a channel wrong, or does the altitude jump? evband inspect shows the log"
+
 
 def of_terms(terms: Mapping[str, float]) -> list[str]:
     """Sentences that say where figures of the car (`evband.card.effective_terms`) are not those of any car."""
@@ -40,11 +43,6 @@ def of_terms(terms: Mapping[str, float]) -> list[str]:
         if name in terms and not low <= terms[name] <= high:
             found.append(f"its {name} is {terms[name]:.3g} {UNITS[name]}, and cars have {low:g} to {high:g}")
     return found
-
-
-def reasons() -> str:
-    """What such a log usually has."""
-    return "does an engine help, is a channel wrong, or does the altitude jump? evband inspect shows the log"
 
 
 def of_steady_drives(model: PowerModel) -> list[str]:
@@ -105,7 +103,7 @@ def implausible(model: PowerModel, kwh: float, km: float, route: Trip) -> list[s
         raise SettingsError(
             f"the model takes {use:.1f} kWh/100 km for this route, which no car does, so it gives no range; "
             + (f"{found[0]}; " if found else "")
-            + reasons()
+            + REASONS
         )
     return found
 

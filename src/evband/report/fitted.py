@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from evband.card import degrees_of_freedom, on_the_floor
-from evband.energy.sanity import model_contradictions, reasons
+from evband.energy.sanity import REASONS, model_contradictions
 
 if TYPE_CHECKING:
     from evband.model import PowerModel
@@ -41,7 +41,7 @@ def fit_summary(model: PowerModel) -> list[str]:
     lines.append(f"calibration: {model.calibration_.describe()}")
     problems = model_contradictions(model)
     lines += [f"THIS MODEL CONTRADICTS PHYSICS: {problem}" for problem in problems]
-    lines += [reasons()] if problems else []
+    lines += [REASONS] if problems else []
     return [*lines, _expected(summary.get("out_of_bag"))]
 
 

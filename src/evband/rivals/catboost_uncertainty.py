@@ -6,6 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from evband.bands.bands import needed_stretch
 from evband.bands.mixtures import GaussianMixture
 from evband.errors import require
 from evband.rivals.base import Rival, known
@@ -68,5 +69,4 @@ def _mixture(model: Any, x: np.ndarray) -> GaussianMixture:
 
 def _stretch(mixture: GaussianMixture, y: np.ndarray) -> float:
     """Factor about the mean with which the 90 % band covers 90 % of held-out rows."""
-    low, high, mean = mixture.quantile(0.05), mixture.quantile(0.95), mixture.mean
-    return float(np.quantile(np.where(y > mean, (y - mean) / (high - mean), (mean - y) / (mean - low)), 0.9))
+    return float(np.quantile(needed_stretch(y, mixture.mean, mixture.quantile(0.05), mixture.quantile(0.95)), 0.9))
