@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("fastsim")
 
 from evband.channels import VALUES
-from evband.errors import SettingsError
+from evband.errors import MissingPackageError, SettingsError
 from evband.logs.reading import read_trips
 from evband.logs.writing import write_table
 from evband.simulation import NAMES, TRUTH, simulate, simulated_log, summary
@@ -71,5 +71,5 @@ def test_settings_that_cannot_be(arguments: dict[str, object], message: str) -> 
 
 def test_without_fastsim_the_error_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "fastsim", None)
-    with pytest.raises(SettingsError, match=r"evband\[sim\]"):
+    with pytest.raises(MissingPackageError, match=r"evband\[sim\]"):
         simulated_log("sedan_1")
