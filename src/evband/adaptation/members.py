@@ -27,6 +27,7 @@ ROUNDS = 4  # of reweighting the Student-t's rows; all but the last on the thinn
 EARLY, MANY_ROWS = 5, 400  # rows that are thinned to one, where there are many
 FEWEST_ROWS = 30
 EFFECTS = 3  # of a trip
+NEXT_TRIP = 0.5  # of its effects count as noise where the scale is learned: the next trip has its own
 MOST_BYTES = 4 << 20  # of the tables of members that go side by side: they stay in a cache
 TINY = 1e-10  # of the mean information, where a direction has none
 
@@ -155,13 +156,13 @@ class Members:
             (information + np.swapaxes(information, 1, 2)) / 2, gain, tuple(map(_Trip, covariance, cross, moment))
         )
 
-    def errors(self, normal: Normal, precision: Array, apart: bool = True) -> Array:
-        """[members, rows] after a step, the trip's own effects apart or as they are."""
+    def errors(self, normal: Normal, precision: Array, left: float = 0.0) -> Array:
+        """[members, rows] after a step, with so much of the trip's own effects left in them."""
         step = normal.step(precision)
         error = np.empty(self.table.shape[:2])
         for rows, (covariance, cross, moment) in zip(self.groups, normal.trips, strict=True):
             effects = _times(covariance, moment - _times(np.swapaxes(cross, 1, 2), step))
-            moved = np.concatenate([-step, -effects * apart, np.ones((len(step), 1))], 1)
+            moved = np.concatenate([-step, (left - 1.0) * effects, np.ones((len(step), 1))], 1)
             error[:, rows] = _times(self.table[:, rows], moved)
         return error
 

@@ -10,8 +10,8 @@ rows (trip effects integrated out),
     w <- w + (A + P)^-1 (phi' W (y - w . phi) + A^(1/2) xi),   xi ~ N(0, I)
 
 which turns draws from the prior into draws from the posterior (a perturbed, anchored MAP; exact for Gaussian noise).
-The next log goes on from P + A. Then the scale: how noisy the log is, from rows on the move and errors with the trips'
-own effects in them (the next trip will have its own, too), each trip a draw about the car's own level, nearer to it in
+The next log goes on from P + A. Then the scale: how noisy the log is, from rows on the move and errors with half
+of the trips' own effects in them (the next trip will have its own), each trip a draw about the car's own level, nearer to it in
 some cars than in others.
 """
 
@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from evband.adaptation.checks import another_car, check_evidence, new_trips
 from evband.adaptation.location import set_location
-from evband.adaptation.members import FEWEST_ROWS, ROUNDS, Evidence, Members, together
+from evband.adaptation.members import FEWEST_ROWS, NEXT_TRIP, ROUNDS, Evidence, Members, together
 from evband.adaptation.scale import Offsets, ScalePrior, ranks_of
 from evband.adaptation.state import Adaptation
 from evband.channels import STANDING_KMH
@@ -125,7 +125,7 @@ def updated(model: PowerModel, rows: Evidence, trips: int, traces: Sequence[str]
         for _ in range(ROUNDS - 1):
             normal, _ = first.reweighted(error, scale)
             error = first.errors(normal, precision[some])
-        normal, offsets = members.reweighted(members.errors(normal, precision[some], apart=False), scale)
+        normal, offsets = members.reweighted(members.errors(normal, precision[some], NEXT_TRIP), scale)
         set_location(views, members.prior + normal.drawn(precision[some], noise[some]), some)
         precision[some] += normal.information
         views["head_b"][some, 1] = before.neutral[some] + offsets.of_a_trip(ranks[some])
