@@ -2,7 +2,6 @@
 
     python -m benchmarks.measured.trip_drives prepare --data DIR     # see its docstring: prepare, then train
     python -m benchmarks.measured.trip_bands                         # after them; no data and no training needed
-    python -m benchmarks.measured.trip_bands --time-order            # last thirds only -> results/trips_later.csv
 
 Contenders on the same held-out trips: `evband` (30 members), `evband 10` (10 of them), `least squares` on all features of our model
 with the same error model (its noise taken from the ensemble, which helps it), `average`: kWh/km of the training trips with its
@@ -26,7 +25,7 @@ from scipy.special import stdtr, stdtrit
 
 from benchmarks.common.results_file import show, write
 from benchmarks.measured.trip_cabins import cabin_of, unknown_ahead
-from benchmarks.measured.trip_drives import HERE, LOGS, Drives, splits_of
+from benchmarks.measured.trip_drives import LOGS, Drives, splits_of
 from evband.energy import Drive, ErrorModel, TripMean, fit_errors, stretch_energy
 from evband.energy.cabin import Cabin
 from evband.energy.planned import Planned, fit_planned
@@ -148,8 +147,8 @@ def add(found: Found, split: str, what: str, contender: str, items: list[Band]) 
     found.setdefault((split, what, contender), []).extend(items)
 
 
-def run(log: str, variant: str, split: str | int, found: Found) -> None:
-    """All bands of one held-out fold."""
+def run(log: str, variant: str, split: str | int, found: Found, unknown: bool) -> None:
+    """All bands of one held-out fold; with the cabin `unknown` ahead, too."""
     name = "last third" if split == "time" else "folds"
     drives = Drives(log, split, variant)
     errors = fit_errors(drives.of("oob"))
@@ -164,7 +163,7 @@ def run(log: str, variant: str, split: str | int, found: Found) -> None:
     add(found, name, "rest", "evband", bands(log, test, errors, rest, so_far=True))
     add(found, name, "rest", "without the drive so far", bands(log, test, errors, rest))
     cabin = cabin_of(drives)
-    for contender, so_far in (("evband", True), ("without the drive so far", False)):
+    for contender, so_far in (("evband", True), ("without the drive so far", False)) if unknown else ():
         if cabin is None:
             items = bands(log, test, errors, rest, so_far)
         else:
@@ -263,31 +262,20 @@ SETS = {  # features -> (log, variant)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument(
-        "--time-order", action="store_true", help="the last thirds alone, with the members that are there"
-    )
-    later = parser.parse_args().time_order
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     rows: list[dict[str, object]] = []
     for features, members in SETS.items():
         found: Found = {}
         for log, variant in members:
-            for split in ["time"] if later else splits_of(log):
-                if not (HERE / "predicted" / f"{log}@{split}@{variant}.npz").exists() and later:
-                    print(features, log, "has not been fitted", flush=True)
-                elif features == "plans":
+            for split in splits_of(log):
+                if features == "plans":
                     plans(log, split, found)
                 else:
-                    run(log, variant, split, found)
+                    run(log, variant, split, found, features != "without cabin")
             print(features, log, flush=True)
         rows += table(found, features)
-        if features == "plans" and not later:
+        if features == "plans":
             arrived = arrivals(found)
-    if later:
-        note = "10 members, default settings, seed 0, fitted on a CPU; the error model was settled by looking at the same trips"
-        write(RESULTS / "trips_later.csv", [row for row in rows if row["contender"] != "evband 10"], note)
-        show("trips", [r for r in rows if r["log"] == POOLED])
-        return
     note = "30 members, default settings, seed 0, fitted on one H200; the form of the error model was settled by looking at the same trips"
     write(RESULTS / "trips.csv", rows, note)
     write(

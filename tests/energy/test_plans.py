@@ -244,6 +244,9 @@ def test_what_the_cabin_drew_so_far_goes_on(heated):
 
     without = plan(heated, 60, 20.0, ROUTE, so_far=Trip("now", driven.table.drop("power_kw")))
     cold, warm = given(3.0), given(0.0)
+    powered = Trip("now", driven.table.with_columns(hvac_power_kw=pl.lit(3.0)))
+    off = ROUTE.with_columns(hvac_power_kw=pl.lit(0.0))
+    assert changes(heated, plan(heated, 60, 20.0, off, so_far=powered), off, powered)["cabin"] < -0.1
     assert warm.energy_kwh(0.5) < without.energy_kwh(0.5) < cold.energy_kwh(0.5)
     assert cold.shares["cabin"] < 0.5 * without.shares["cabin"]
 

@@ -248,7 +248,7 @@ def tables() -> dict[str, Callable[[], str]]:
         "routers": lambda: of_trips(routers, read("routers")),
         "trips.cabin": lambda: of_trips(cabin, read("trips")),
         "trips.planned": lambda: of_trips(planned, read("trips")),
-        "trips.later": lambda: of_trips(later, read("trips_later")),
+        "trips.later": lambda: of_trips(later, read("trips")),
         "started_plans": lambda: of_trips(started_plans, read("started_plans")),
         "trips.arrivals": lambda: of_trips(arrivals, read("trips_arrivals")),
         "energy": lambda: PENDING if kwh is None else markdown(*energy(kwh, TASKS), left=2),

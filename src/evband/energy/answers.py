@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evband.energy.cabin import CHANNEL as CABIN
 from evband.energy.joining import driven_trip, speed_now
 from evband.energy.range import Range, plan
 from evband.routes import Route, read_route
@@ -140,9 +141,10 @@ def shares_line(given: Range) -> str:
 def changes(
     model: PowerModel, given: Range, route: Any, so_far: Any, ambient_c: float | None = None
 ) -> dict[str, float]:
-    """Why the rest differs from going on as so far, in kWh over the route: slope, temperature, measured errors, speed.
+    """Why the rest differs from going on as so far, in kWh over the route: slope, temperature, cabin, measured errors, speed.
 
     `slope`: against the same way on the level. `temperature`: against the same way in the weather of the drive so far.
+    `cabin`: against the mean draw so far.
     `measured`: what the power measured so far adds to the rest (auxiliaries, load, wind: what no input tells). `speed`: what is
     left, against the consumption per km so far.
     """
@@ -161,6 +163,9 @@ def changes(
     if "ambient_temp_c" in model.feature_map_.channels and driven.has("ambient_temp_c"):
         felt = float(np.nanmean(driven.table["ambient_temp_c"].to_numpy().astype(float)))
         found["temperature"] = rest - median(way.with_everywhere("ambient_temp_c", felt))
+    if CABIN in model.feature_map_.channels and driven.has(CABIN):
+        drawn = float(np.nanmean(driven.table[CABIN].to_numpy().astype(float)))
+        found["cabin"] = rest - median(way.with_everywhere(CABIN, drawn))
     shift, _ = given.past.ahead(given.route.seconds[-1:], given.route.size[-1:] / given.route.seconds[-1:])
     found["measured"] = float((shift[0] - given.past.errors.bias) * given.route.seconds[-1] / 3600.0)
     power = driven.table["power_kw"].to_numpy().astype(float) if driven.has("power_kw") else np.array([np.nan])

@@ -29,7 +29,7 @@ SHAPE_SHARE = 0.5  # of the noise in g while the shape within trips is fitted
 ODD = 10.0  # a trip's windows count at most so many times the middle trip's
 TAILS = 5.0  # degrees of freedom of trips' errors: their kurtosis is 2 to 14 on ten logs
 PRIOR_FACTOR = 0.7  # of the variance within trips, before any: a t has a scale below its deviation
-PRIOR_SPREAD = 0.5  # k before any trip: members differ more over trips than errors show, but not where a log goes next
+PRIOR_SPREAD = 1.0  # k before any trip: members are taken at their word; trips say otherwise, not where a log goes next
 
 
 @dataclass(frozen=True)
