@@ -184,7 +184,7 @@ GOALS: tuple[tuple[str, str, Callable[[pl.DataFrame], Answer]], ...] = (
     ("10,000 cars adapted in under 600 s, a worker killed on the way", "fleet_scale", fleet_time),
     ("1,000,000 hostile inputs tried (the faults they found are in the file)", "fuzz", fuzzed),
     ("95 % of faults put into logs found, under 0.1 % of good readings lost", "dirty", dirty),
-    ("seven commands killed and their disks filled, 100 times each: nothing lost, the same result after", "faults", struck),
+    ("100 kills and 100 full disks under seven commands: nothing finished lost, the same result after", "faults", struck),
     ("from `pip install` to a range band in under 2 minutes", "newcomer", newcomer),
     ("every command of the base install under 1 s once compiled", "newcomer", commands),
 )  # fmt: skip
