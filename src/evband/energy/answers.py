@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evband.energy.cabin import CHANNEL as CABIN
 from evband.energy.joining import driven_trip, speed_now
 from evband.energy.range import Range, plan
+from evband.features.names import CABIN
 from evband.routes import Route, read_route
 
 if TYPE_CHECKING:
