@@ -26,7 +26,7 @@ from torch.nn.functional import softplus
 
 from evband.adaptation.base import Base
 from evband.features.road_load import CHANGE, FADE, KINETIC
-from evband.features.wheel import CABIN, FARTHEST, INPUTS, ROADS, USUAL_KG, wheel_terms
+from evband.features.wheel import CABIN, INPUTS, ROADS, USUAL_KG, SheetMap, wheel_terms
 from evband.network.heads.base import SCALE_FLOOR
 from evband.network.lstm import LayerWeights, ensemble_lstm
 from evband.settings import Settings
@@ -89,7 +89,7 @@ def load(path: Path, earlier: Base | None = None) -> Population:
     }
     if earlier is not None:
         scales = {name: getattr(earlier, name) for name in scales}
-    x = np.clip((x - scales["x_shift"]) / scales["x_scale"], -FARTHEST, FARTHEST)
+    x = np.clip((x - scales["x_shift"]) / scales["x_scale"], -SheetMap.farthest, SheetMap.farthest)
 
     def tensor(a: Any, kind: torch.dtype = torch.float32) -> Tensor:
         return torch.tensor(a, dtype=kind, device=DEVICE)
