@@ -63,8 +63,8 @@ def drive(number: int, which: int, home: bool) -> Drive:
     power = inertia + drag + (specimen.crr + grade) * GRAVITY * speed
     count = len(speed) // BIN * BIN
     place, time = np.cumsum(speed) * STEP_S, np.arange(len(speed)) * STEP_S
-    means = [values[:count].reshape(-1, BIN).mean(1) for values in (speed, power, place, time, inertia)]
-    return Drive(*means, ambient)
+    columns = {"speed": speed, "power": power, "place": place, "time": time, "inertia": inertia}
+    return Drive(**{name: values[:count].reshape(-1, BIN).mean(1) for name, values in columns.items()}, ambient=ambient)
 
 
 def variance(specimen: Specimen, drives: list[Drive]) -> float:
@@ -134,7 +134,7 @@ def of_car(number: int, home: bool) -> dict[str, Any]:
     size = 2 if home else 1
     deviations = np.array([variance(specimen, drives[k : k + size]) for k in range(0, AFTER, size)]) ** 0.5
     found = {rise: found_within(deviations, size, rise, rng) for rise in RISES[1:]}
-    return {"elevation": specimen.logger.elevation, "deviation": float(np.median(deviations)), **found}
+    return {"elevation": specimen.logger.elevation, "deviation": float(np.median(deviations)), "found": found}
 
 
 def rows_of(cars: list[dict[str, Any]], roads: str) -> list[dict[str, Any]]:
@@ -142,7 +142,10 @@ def rows_of(cars: list[dict[str, Any]], roads: str) -> list[dict[str, Any]]:
     for which, wanted in (("all", (True, False)), ("with elevation", (True,)), ("without", (False,))):
         some = [car for car in cars if car["elevation"] in wanted]
         for rise in RISES[1:]:
-            found = {f"found_within_{n}": round(float(np.mean([car[rise][n] for car in some])), 3) for n in (4, 6, 10)}
+            found = {
+                f"found_within_{n}": round(float(np.mean([car["found"][rise][n] for car in some])), 3)
+                for n in (4, 6, 10)
+            }
             deviation = round(float(np.median([car["deviation"] for car in some])), 3)
             rows.append(
                 {"roads": roads, "cars": which, "number": len(some), "rise": rise, "deviation": deviation} | found
