@@ -35,7 +35,7 @@ def command() -> str:
     """As typed, but for where somebody's data lies."""
     before, typed = ["", *sys.argv[1:-1]], sys.argv[1:]
     spec = sys.modules["__main__"].__spec__
-    words = ["DIR" if b in ("--data", "--old") else word for b, word in zip(before, typed, strict=False)]
+    words = ["DIR" if b in ("--data", "--old", "--kept") else word for b, word in zip(before, typed, strict=False)]
     return " ".join(["python -m", spec.name if spec else Path(sys.argv[0]).stem, *words])
 
 

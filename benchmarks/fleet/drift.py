@@ -113,7 +113,7 @@ def limits_of(cars: list[dict[Any, Any]], roads: str) -> list[dict[str, Any]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cars", type=int, default=30)
-    parser.add_argument("--others", type=int, default=40)
+    parser.add_argument("--others", type=int, default=16)
     parser.add_argument("--kept", type=Path, default=Path("drift_cars"), help="folder of readings, car by car")
     given = parser.parse_args()
     given.kept.mkdir(exist_ok=True)

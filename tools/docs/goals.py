@@ -130,6 +130,12 @@ def fleet_each(frame: pl.DataFrame) -> Answer:
     return f"{100 * share:.0f} % of cars", share >= 0.95
 
 
+def fleet_drift(frame: pl.DataFrame) -> Answer:
+    found = {roads: one(frame, roads=roads, cars="all", rise=0.3)["found_within_10"] for roads in ("home", "own")}
+    said = f"{100 * found['home']:.0f} % there and back, {100 * found['own']:.0f} % on roads of their own"
+    return said, min(found.values()) >= 0.8
+
+
 def fleet_time(frame: pl.DataFrame) -> Answer:
     row = frame.filter((pl.col("cars") == 10_000) & (pl.col("ray") != "")).row(-1, named=True)
     return f"{row['seconds']:.0f} s", row["seconds"] < 600 and row["cars_done"] == row["cars"]
@@ -181,6 +187,7 @@ GOALS: tuple[tuple[str, str, Callable[[pl.DataFrame], Answer]], ...] = (
     ("the live service killed 20 times: at most 2 s lost, bands within 0.01 kW a minute later (QoS 1)", "live_kills", killed),
     ("a fleet's car with three trips: lower error than the prior alone", "fleet_quality", fleet_gain),
     ("90 % bands hold 0.80-0.97 on 95 % of such cars", "fleet_quality", fleet_each),
+    ("30 % more rolling resistance found within ten trips in 80 % of cars", "fleet_drift", fleet_drift),
     ("10,000 cars adapted in under 600 s, a worker killed on the way", "fleet_scale", fleet_time),
     ("1,000,000 hostile inputs tried (the faults they found are in the file)", "fuzz", fuzzed),
     ("95 % of faults put into logs found, under 0.1 % of good readings lost", "dirty", dirty),
