@@ -2,6 +2,7 @@
 
     python -m benchmarks.fleet.quality --cars 400                   # simulated -> results/fleet_quality.csv
     python -m benchmarks.fleet.quality --data DIR                   # adds the real cars, each make left out in turn
+    python -m benchmarks.fleet.quality                              # the summary of the cars that are kept
 
 Simulated cars are those of `benchmarks.fleet.simulated` beyond the first 10,000; trips 0 to 2 are learned from, the
 next twenty are the test (on two, cars that are all covered alike would seem to differ). A real car learns from its first
@@ -125,14 +126,20 @@ def main() -> None:
             continue
         if given.data or len(rows) % 10 == 0:
             print(rows[-1], flush=True)
-    write(RESULTS / f"fleet_quality_{kind}.csv", rows, "car by car, on trips after the three learned from; 90 % asked")
-    path, found = RESULTS / "fleet_quality.csv", summary(kind, rows)
-    before: list[dict[str, Any]] = []
-    if path.exists():
-        before = list(csv.DictReader(line for line in path.read_text().splitlines() if not line.startswith("#")))
-    others = [{name: row.get(name, "") for name in found} for row in before if row["kind"] != kind]
-    write(path, [*others, found], "three trips per car; 90 % asked")
-    show("three trips per car", [found])
+    if rows:
+        write(
+            RESULTS / f"fleet_quality_{kind}.csv", rows, "car by car, on trips after the three learned from; 90 % asked"
+        )
+    found = [summary(kind, kept(kind)) for kind in ("real", "simulated")]
+    write(RESULTS / "fleet_quality.csv", found, "three trips per car; 90 % asked")
+    show("three trips per car", found)
+
+
+def kept(kind: str) -> list[dict[str, Any]]:
+    """Rows of the last run of a kind."""
+    lines = (RESULTS / f"fleet_quality_{kind}.csv").read_text().splitlines()
+    rows = csv.DictReader(line for line in lines if not line.startswith("#"))
+    return [{name: value if name == "car" else float(value) for name, value in row.items()} for row in rows]
 
 
 if __name__ == "__main__":
