@@ -16,8 +16,7 @@ TAILS = 4.0  # degrees of freedom of a Student-t about least squares
 
 def fitted(arrays: Arrays, rows: NDArray[np.int64], seed: int, from_base: bool) -> dict[str, Any]:
     """`evband fit` on these rows, calibrated as fit does it; without the base it is `evband fit --from-scratch`."""
-    from evband.adaptation.base import Base
-    from evband.adaptation.transfer import start_weights, suits
+    from benchmarks.measured.from_base import started
     from evband.bands import Bands
     from evband.calibration import calibration_trips, fit_stretches, minimum_trips
     from evband.errors import EvbandError
@@ -47,11 +46,8 @@ def fitted(arrays: Arrays, rows: NDArray[np.int64], seed: int, from_base: bool) 
         Data(x, r, z, begin, trip),
         assign_folds(np.bincount(trip), repeats([speed[trip == t] for t in range(len(trips))])),
     )
-    settings, ground, start = Settings(seed=seed, from_base=from_base), Base.load(), None
-    if from_base and suits(features, settings, ground):
-        unknown = np.full(len(arrays["y"]), np.nan)
-        wheel = {name: arrays["signals"].get(name, unknown)[rows] for name in SIGNALS}
-        start = start_weights(ground, features, wheel, job, settings)
+    settings, own = Settings(seed=seed, from_base=from_base), {k: v[rows] for k, v in arrays["signals"].items()}
+    start = started(features, job, settings, own) if from_base else None
     settings = replace(settings, from_base=start is not None, **({} if start is None else FROM_BASE))
     theta, _ = train(job, settings, resolve_device("auto"), start=start)
     model = PowerModel.of(settings)

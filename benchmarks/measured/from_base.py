@@ -18,9 +18,8 @@ import json
 import multiprocessing
 import time
 import traceback
-from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -30,9 +29,6 @@ from evband.features import FeatureMap
 from evband.settings import FROM_BASE, Settings
 from evband.training.plan import Job
 
-if TYPE_CHECKING:
-    from evband.adaptation import Base
-
 LOGS = {  # -> (where its arrays are, outer folds)
     "i3_torque": ("trips", 5), "i3_motion": ("trips", 5), "tesla_road": ("trips", 5), "tesla_dyno": ("folds", 5),
     "e208": ("trips", 5), "ved_10": ("trips", 2), "ved_455": ("trips", 2), "cc_pittsburgh": ("trips", 2),
@@ -41,28 +37,12 @@ LOGS = {  # -> (where its arrays are, outer folds)
 WAYS: dict[str, dict[str, Any]] = {"scratch": {"from_base": False}, "base": {"from_base": True, **FROM_BASE}}
 
 
-@cache
-def shipped_base() -> Base:
-    """Read by hand, so that no package is needed for it."""
-    from evband.adaptation.base import KEY, SHIPPED, checked_base
-
-    data = SHIPPED.read_bytes()
-    first = 8 + int.from_bytes(data[:8], "little")
-    header = json.loads(data[8:first])
-    meta = json.loads(header.pop("__metadata__")[KEY])
-    tensors = {}
-    for name, about in header.items():
-        begin, end = (first + offset for offset in about["data_offsets"])
-        tensors[name] = np.frombuffer(data[begin:end], about["dtype"].replace("F16", "f2").replace("F32", "f4"))
-        tensors[name] = tensors[name].reshape(about["shape"])
-    return checked_base(meta, tensors)
-
-
 def started(features: FeatureMap, job: Job, settings: Settings, signals: dict[str, np.ndarray]) -> np.ndarray | None:
     """Where the members of `evband fit` start, given the signals of the job's rows; None: from random weights."""
+    from evband.adaptation import Base
     from evband.adaptation.transfer import start_weights, suits
 
-    ground, unknown = shipped_base(), np.full(len(signals["speed_kmh"]), np.nan)
+    ground, unknown = Base.load(), np.full(len(signals["speed_kmh"]), np.nan)
     if not suits(features, settings, ground):
         return None
     names = ("speed_kmh", "acceleration_ms2", "elevation_m", "ambient_temp_c", "kinetic", "speed_change", "fade")

@@ -20,6 +20,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.numpy import load as load_tensors
+from safetensors.numpy import save as save_tensors
 
 from evband.adaptation.groups import Groups
 from evband.errors import ArtifactError
@@ -105,8 +108,6 @@ class Base:
         )
 
     def save(self, path: Path) -> None:
-        from safetensors.numpy import save as save_tensors
-
         tensors: dict[str, NDArray] = {"theta": self.theta, "spread": self.spread.astype(np.float16),
                                        "cars": self.cars.astype(np.float16)}  # fmt: skip
         if self.groups.shifts is not None:
@@ -132,12 +133,9 @@ def _shipped() -> Base:
 
 
 def _load(path: Path) -> Base:
-    from safetensors import SafetensorError
-    from safetensors.numpy import load as load_tensors
-
     data = read_bounded(path, LARGEST, ArtifactError, "base")
     try:
-        return checked_base(header_json(data, KEY, "a base for new cars"), load_tensors(data))
+        return _checked(header_json(data, KEY, "a base for new cars"), load_tensors(data))
     except ArtifactError as problem:
         raise ArtifactError(f"{path}: {problem}") from None
     except (SafetensorError, LookupError, TypeError, ValueError, RecursionError, OverflowError) as problem:
@@ -146,7 +144,7 @@ def _load(path: Path) -> Base:
         ) from None
 
 
-def checked_base(meta: dict[str, Any], tensors: dict[str, NDArray]) -> Base:
+def _checked(meta: dict[str, Any], tensors: dict[str, NDArray]) -> Base:
     """The base that a file's numbers and tensors are, or a ValueError, LookupError or TypeError."""
     if meta["version"] != VERSION or tuple(meta["inputs"]) != INPUTS or tuple(meta["roads"]) != ROADS:
         raise ValueError("it has other terms than this evband")
