@@ -145,13 +145,13 @@ class PowerModel(Estimator):
                 f"{minimum_trips(LEVEL)} are needed for {LEVEL:.0%} bands"
             )
             return
-        from evband.scores import evaluate
+        from evband.scores import score_rows, summarise
 
         bands = self._where_known(bands)
         self.calibration_, own = fit_calibration(bands, len(self._networks()))
         if self.calibration_.how == "none":
             return
-        scores = evaluate(bands.stretched(own), level=LEVEL)
+        scores = summarise(score_rows(bands.stretched(own).rows(~bands.warmup), LEVEL), LEVEL)
         self.summary_["out_of_bag"] = {
             k: scores[k] for k in ("n", "rmse_kw", "mae_kw", "crps_kw", "coverage", "width_kw")
         }

@@ -276,7 +276,7 @@ class FeatureMap:
             if c not in trip.table.columns:
                 signals[c] = np.full(len(trip), np.nan)  # one of `optional`
                 continue
-            column = trip.table[c].fill_nan(None)
+            column = trip.table[c]
             signals[c] = (column.forward_fill() if c in HELD else column).to_numpy().astype(float)
         if "elevation_m" in signals:
             speed = trip.table["speed_kmh"].to_numpy().astype(float) / 3.6

@@ -94,7 +94,7 @@ def to_grid(
     segment = np.concatenate([[0], np.cumsum(breaks)]).astype(np.int32)
     table = {"time_s": ends[kept]} | {name: columns[name][kept] for name in (*VALUES, *EDGES, AGE) if name in columns}
     table = {name: column for name, column in table.items() if not np.isnan(column).all()}
-    return pl.DataFrame(table).fill_nan(None).with_columns(segment=pl.Series(segment, dtype=pl.Int32))
+    return pl.DataFrame(table | {"segment": segment}, nan_to_null=True)
 
 
 def row_numbers(time: Array, width: float, max_age_s: float) -> NDArray[np.int64]:

@@ -119,7 +119,7 @@ class Trip:
         truth = {
             name: bin_inputs(self.series(name), ends, 1.0 / hz, 0.0) for name in truths(self.table) if self.has(name)
         }
-        return replace(self, table=table.with_columns(**truth).fill_nan(None), hz=float(hz))
+        return replace(self, table=table.with_columns(**truth).fill_nan(None) if truth else table, hz=float(hz))
 
     def between(self, start_s: float, end_s: float, trip_id: str | None = None) -> Trip:
         """The rows from `start_s` to `end_s`, both included."""
