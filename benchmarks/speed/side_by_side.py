@@ -5,19 +5,23 @@
 PATH is a checkout of the other version (`git worktree add PATH 3f40aa2`). Each has a process of its own, with the same
 packages. Short jobs take turns, old and new in changing order, and the ratio is that within a round. A whole fit takes
 minutes, in which a machine changes its mind: both fits are under way together, one stopped while the other has the
-cores for a second, and each is timed by the seconds that it had.
+cores for a second, and each is timed by the seconds that it had. A second row has the processor's seconds, which other
+programs disturb less.
 
 - tick: one vehicle's next row and a fleet of 480, 30 members (one core), quantiles of the mixture included;
 - step: forward and backward of 30 members of 4 x 32 on 64 windows of 64 steps;
 - predict, features, reading: 42 simulated trips by a model of 30 members, and a log of a million readings;
 - commands: `evband info` and `evband predict` from outside;
-- fits from random weights, 30 members by default, of the BMW i3 (42 trips, 1 Hz) and of a Leaf whose log is full of gaps
-  (0.5 Hz). With ``--rounds 2 --fits i3 ved_leaf_10 --members 10 --epochs 4`` all of it takes about ten minutes.
+- fits of the BMW i3 (42 trips, 1 Hz) and of a Leaf whose log is full of gaps (0.5 Hz), reading included: from random
+  weights in both versions with ``--members 10 --epochs 4``; with ``--full`` also as each version fits by default (30
+  members, this version from its base). With ``--rounds 2 --fits i3 ved_leaf_10 --members 10 --epochs 4`` all of it takes
+  about ten minutes, with ``--full`` about fifteen more.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import select
@@ -110,40 +114,35 @@ def jobs(folder: Path) -> dict[str, Job]:
     }
 
 
-def fitting(data: Path, name: str, members: int, epochs: int | None) -> Job:
+def fitting(data: Path, name: str, given: argparse.Namespace) -> Job:
     import evband
 
     files, hz = FITS[name]
-    chosen: dict[str, Any] = {"hz": hz, "device": "cpu"}
-    if "from_base" in evband.PowerModel().get_params():  # earlier versions know no other start
-        chosen["from_base"] = False
+    shape = {} if given.full else {"members": given.members, "epochs": given.epochs}
+    start = {"from_base": False} if not given.full and "from_base" in evband.PowerModel().get_params() else {}
 
-    def job() -> Any:
-        model = evband.PowerModel(members=members, epochs=epochs, **chosen)
+    def fit(**chosen: Any) -> Any:
+        model = evband.PowerModel(**({"hz": hz, "device": "cpu"} | start | chosen))
         return model.fit(evband.read_trips(str(data / files)))
 
-    evband.PowerModel(members=5, epochs=1, **chosen).fit(evband.read_trips(str(data / files)))  # compiles
-    return job
+    fit(members=5, epochs=1)  # compiles
+    return lambda: fit(**shape)
 
 
 def work(given: argparse.Namespace) -> None:
-    """Do the job named on each line of standard input, and answer with its seconds."""
+    """Do the job named on each line of standard input, and answer with its seconds and the processor's."""
     import torch
 
     torch.set_num_threads(THREADS)
-    made = (
-        jobs(given.worker)
-        if not given.fits
-        else {n: fitting(given.data, n, given.members, given.epochs) for n in given.fits}
-    )
+    made = jobs(given.worker) if not given.fits else {n: fitting(given.data, n, given) for n in given.fits}
     print(json.dumps(list(made)), flush=True)
     cores = sorted(os.sched_getaffinity(0))[:THREADS]
     for line in sys.stdin:
         job = line.strip()
         os.sched_setaffinity(0, cores[:1] if job.startswith("tick") else cores)
-        begin = time.perf_counter()
+        begin, busy = time.perf_counter(), time.process_time()
         made[job]()
-        print(json.dumps(time.perf_counter() - begin), flush=True)
+        print(json.dumps([time.perf_counter() - begin, time.process_time() - busy]), flush=True)
 
 
 # The master -------------------------------------------------------------------------------------------------------
@@ -191,20 +190,20 @@ def in_turns(sides: list[Side], job: str, rounds: int) -> Any:
         side.ask(job)
         side.answer()
         side.ask(job)
-        once.append(side.answer())
+        once.append(side.answer()[0])
     repeats, took = max(1, int(0.1 / max(once))), np.zeros((2, rounds))
     for k in range(rounds):
         for n in (0, 1) if k % 2 else (1, 0):
             times = []
             for _ in range(repeats):
                 sides[n].ask(job)
-                times.append(sides[n].answer())
+                times.append(sides[n].answer()[0])
             took[n, k] = np.median(times)
     return took
 
 
-def sliced(sides: list[Side], job: str, how: str) -> dict[str, object]:
-    """Both under way, one stopped while the other runs; seconds that each had."""
+def sliced(sides: list[Side], job: str, how: str) -> list[dict[str, object]]:
+    """Both under way, one stopped while the other runs: seconds that each had, and that its threads worked."""
     had, done = [0.0, 0.0], [False, False]
     for side in sides:
         side.ask(job)
@@ -217,10 +216,12 @@ def sliced(sides: list[Side], job: str, how: str) -> dict[str, object]:
                 done[n] = side.ready(SLICE_S)
                 side.process.send_signal(signal.SIGSTOP)
                 had[n] += time.perf_counter() - begin
+    busy = []
     for side in sides:
         side.process.send_signal(signal.SIGCONT)
-        side.answer()
-    return row(f"fit of {job}, {how}", had[0], had[1], f"slices of {SLICE_S:g} s")
+        busy.append(side.answer()[1])
+    name = f"fit of {job}, {how}"
+    return [row(name, *had, f"slices of {SLICE_S:g} s"), row(name, *busy, "processor seconds")]
 
 
 def main() -> None:
@@ -229,8 +230,9 @@ def main() -> None:
     parser.add_argument("--data", type=Path, help="folder of the real logs, for the fits")
     parser.add_argument("--rounds", type=int, default=5, help="of each of four pairs of processes")
     parser.add_argument("--fits", nargs="*", choices=FITS, default=[])
-    parser.add_argument("--members", type=int, default=30)
-    parser.add_argument("--epochs", type=int, help="fewer, to try this script")
+    parser.add_argument("--members", type=int, default=10)
+    parser.add_argument("--epochs", type=int, default=4)
+    parser.add_argument("--full", action="store_true", help="fit also as each version does by default")
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/side_by_side.csv"))
     parser.add_argument("--worker", type=Path, help=argparse.SUPPRESS)
     given = parser.parse_args()
@@ -260,12 +262,12 @@ def main() -> None:
                     side.close()
             pooled = [(job, tuple(np.concatenate(found, axis=1))) for job, found in took.items()]
             rows += [row(job, both[0], both[1], "in turns") for job, both in pooled]
-        for fit in given.fits:
-            words = ["--data", str(given.data.resolve()), "--fits", fit, "--members", str(given.members)]
-            words += ["--epochs", str(given.epochs)] if given.epochs else []
-            sides = [Side(tree, folder, words) for tree in trees]
-            how = f"{given.members} members, " + (f"{given.epochs} epochs" if given.epochs else "preset default")
-            rows.append(sliced(sides, fit, how))
+        short = f"{given.members} members, {given.epochs} epochs"
+        shape = ["--members", str(given.members), "--epochs", str(given.epochs)]
+        ways = {short: shape} | ({"as by default": ["--full"]} if given.full else {})
+        for fit, (how, words) in itertools.product(given.fits, ways.items()):
+            sides = [Side(tree, folder, ["--data", str(given.data.resolve()), "--fits", fit, *words]) for tree in trees]
+            rows += sliced(sides, fit, how)
             for side in sides:
                 side.close()
     write(given.out, rows, "ratio = new / old: median over rounds with quartiles; under 1 is faster than before")

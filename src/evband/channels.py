@@ -148,12 +148,6 @@ def from_unit(channel: str, values: NDArray[np.float64], unit: str) -> NDArray[n
     return values if (scale, offset) == (1.0, 0.0) else values * scale + offset
 
 
-def to_unit(channel: str, values: NDArray[np.float64], unit: str) -> NDArray[np.float64]:
-    """The inverse of `from_unit`."""
-    scale, offset = conversion(channel, unit)
-    return values if (scale, offset) == (1.0, 0.0) else (values - offset) / scale
-
-
 _OTHER_WORDS = {"speed_kmh": ("speed", "velocity", "vss"), "time_s": ("time", "seconds", "timestamp", "elapsed")}
 
 

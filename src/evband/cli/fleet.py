@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -49,19 +49,7 @@ def fit(
 
     Example: evband fleet fit lake/ --by vehicle_id -o fleet/ --sheets sheets.toml
     """
-    _run(
-        "fit",
-        logs,
-        output,
-        by=by,
-        base=base,
-        sheets=sheets,
-        mass_kg=mass_kg,
-        cda_m2=cda_m2,
-        dem=dem,
-        ray=ray,
-        workers=workers,
-    )
+    _run("fit", **locals())
 
 
 @fleet.command("update")
@@ -80,9 +68,7 @@ def update(
 
     Example: evband fleet update lake/today/ -o fleet/
     """
-    _run(
-        "update", logs, output, by=by, sheets=sheets, mass_kg=mass_kg, cda_m2=cda_m2, dem=dem, ray=ray, workers=workers
-    )
+    _run("update", **locals())
 
 
 @fleet.command("predict")
@@ -100,7 +86,7 @@ def predict(
 
     Example: evband fleet predict lake/today/ -o fleet/
     """
-    _run("predict", logs, output, by=by, level=level, every=every, dem=dem, ray=ray, workers=workers)
+    _run("predict", **locals())
 
 
 @fleet.command("energy")
@@ -117,7 +103,7 @@ def energy(
 
     Example: evband fleet energy lake/today/ -o fleet/
     """
-    _run("energy", logs, output, by=by, level=level, dem=dem, ray=ray, workers=workers)
+    _run("energy", **locals())
 
 
 @fleet.command("evaluate")
@@ -128,10 +114,11 @@ def evaluate(
 
     Example: evband fleet evaluate lake/today/ -o fleet/
     """
-    _run("evaluate", logs, output, by=by, dem=dem, ray=ray, workers=workers)
+    _run("evaluate", **locals())
 
 
-def _run(kind: str, logs: list[str], output: Path, **options: object) -> None:
+def _run(kind: str, logs: list[str], output: Path, **options: Any) -> None:
+    """Do it to every car, with a command's own arguments."""
     from evband.cli.progress import duration, reporting
     from evband.fleet.fitting import TABLES, run_fleet
 
@@ -142,7 +129,7 @@ def _run(kind: str, logs: list[str], output: Path, **options: object) -> None:
             left = (time.monotonic() - began) * (total - done) / done
             report(done, total, f"{duration(left)} left" if done < total else duration(time.monotonic() - began))
 
-        table = run_fleet(kind, logs, output, tell=tell, **options)  # type: ignore[arg-type]
+        table = run_fleet(kind, logs, output, tell=tell, **options)
     bad = table.filter(table["warning"] != "") if "warning" in table.columns else table.clear()
     for row in bad.head(10).to_dicts():
         warn(f"{row['vehicle_id']}: {row['warning']}")

@@ -14,7 +14,7 @@ import threading
 import warnings
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -82,22 +82,33 @@ def check_header_line(path: Path | str, head: bytes, row: int, whole: bool) -> N
 @contextmanager
 def parsing(path: Path | str, what: str = "table") -> Iterator[None]:
     """Whatever a parser raises on damaged bytes becomes a LogError with its first words."""
-    try:
-        with warnings.catch_warnings(), _quiet_panics():
-            warnings.simplefilter("ignore", UserWarning)  # polars warns of what it then raises, or reads all the same
-            yield
-    except EvbandError:
-        raise
-    except MemoryError:
-        raise LogError(f"{path}: there is not enough memory to read it; split it.") from None
-    except _DAMAGE as problem:
+
+    def named(problem: BaseException) -> LogError:
         reason = (str(problem).strip().splitlines() or [type(problem).__name__])[0].rstrip(".")[:150]
-        raise LogError(f"{path}: the {what} cannot be parsed ({reason}); check that it is whole.") from None
+        return LogError(f"{path}: the {what} cannot be parsed ({reason}); check that it is whole.")
+
+    with _damage_as(named, path), warnings.catch_warnings(), _quiet_panics():
+        warnings.simplefilter("ignore", UserWarning)  # polars warns of what it then raises, or reads all the same
+        yield
 
 
 @contextmanager
 def foreseen(path: Path | str, format: str) -> Iterator[None]:
     """The last net around a reader: what it did not foresee is one sentence, and in tests a fault."""
+
+    def named(problem: BaseException) -> LogError:
+        return UnforeseenError(
+            f"{path}: read as {format}, it is damaged in a way not foreseen ({type(problem).__name__}: {str(problem)[:120]}); "
+            "check that it is whole, and report it if it is."
+        )
+
+    with _damage_as(named, path):
+        yield
+
+
+@contextmanager
+def _damage_as(named: Callable[[BaseException], LogError], path: Path | str) -> Iterator[None]:
+    """Errors of ours pass, memory has its own sentence, and whatever else damage raises is `named`."""
     try:
         yield
     except EvbandError:
@@ -105,10 +116,7 @@ def foreseen(path: Path | str, format: str) -> Iterator[None]:
     except MemoryError:
         raise LogError(f"{path}: there is not enough memory to read it; split it.") from None
     except _DAMAGE as problem:
-        raise UnforeseenError(
-            f"{path}: read as {format}, it is damaged in a way not foreseen ({type(problem).__name__}: {str(problem)[:120]}); "
-            "check that it is whole, and report it if it is."
-        ) from problem
+        raise named(problem) from problem
 
 
 def parquet(path: Path | str, data: bytes) -> pl.DataFrame:
