@@ -62,7 +62,7 @@ def test_pipes_and_devices_are_read_only_where_they_end(tmp_path, monkeypatch):
     monkeypatch.setattr(files, "PATIENCE_S", 0.2)
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    with pytest.raises(LogError, match="nobody has written to this pipe"):
+    with pytest.raises(LogError, match="nothing has been written to this pipe"):
         files.read_bounded(pipe, 100, LogError)
     with pytest.raises(LogError, match="it is a device"):
         files.read_bounded("/dev/zero", 100, LogError)

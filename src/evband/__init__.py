@@ -1,4 +1,4 @@
-"""evband: what power an electric car draws from how it moves, and how sure that is."""
+"""evband: an electric car's battery power from its motion, with calibrated bands."""
 
 from __future__ import annotations
 

@@ -34,7 +34,9 @@ class Vehicle:
     held_out: tuple[int, ...]
 
 
-_BENCH = "on a simulated dynamometer. Trained on HWFET, UDDS and made-up cycles; scored on made-up cycles of which it saw none."
+_BENCH = (
+    "on a simulated dynamometer. Trained on HWFET, UDDS and made-up cycles; scored on made-up cycles that it never saw."
+)
 BENCH_HELD_OUT = (2, 3, 7)  # made-up cycles: HWFET and UDDS come again among the training runs
 
 VEHICLES = (
@@ -46,7 +48,7 @@ VEHICLES = (
         "highway",
         "Highway drive",
         "A simulated crossover on the road, as a phone app logs it: hills, wind, weather, lost readings, and a load that no "
-        "channel tells. Scored on a long highway drive and two shorter ones that it never saw.",
+        "channel shows. Scored on a long highway drive and two shorter ones that it never saw.",
         (0, 10, 11),
     ),
 )

@@ -75,7 +75,7 @@ def _opened(path: str | Path) -> IO[bytes]:
         except TimeoutError:
             os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK))  # lets the one that waits go
             opening.result().close()
-            raise OSError(errno.ETIMEDOUT, f"nobody has written to this pipe for {PATIENCE_S:.0f} s") from None
+            raise OSError(errno.ETIMEDOUT, f"nothing has been written to this pipe for {PATIENCE_S:.0f} s") from None
 
 
 def read_toml(path: str | Path, error: type[EvbandError], what: str, most: int = 1 << 20) -> dict[str, Any]:

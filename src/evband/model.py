@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class PowerModel(Estimator):
-    """An ensemble that tells battery power from motion, and how sure it is.
+    """An ensemble that predicts battery power from motion, with its uncertainty.
 
     Every argument left at None takes the preset's value; docs/reference/settings.md says what each is and when to touch it
     (`evband.settings.Settings` defines them). After `fit`:

@@ -133,7 +133,7 @@ def test_ctrl_c_keeps_epochs_and_resume_ends_alike(run, folder, monkeypatch):
         patch.setattr(Trainer, "epoch", interrupted)
         status, _, err = run(*words)
     assert status == 130
-    assert "--resume goes on" in err
+    assert "--resume continues" in err
     assert (folder / "stopped.evband.checkpoint").exists()
     status, _, err = run(*words, "--resume", "--seed", "1")
     assert status == 2

@@ -274,7 +274,7 @@ def test_skip_bad_reads_the_rest_and_lists_the_others_at_the_end(run):
     assert lines[2] == "  empty.csv: the file is empty; there is no trip in it."
     status, _, err = run("inspect", "bad.csv", "empty.csv", "--skip-bad")
     assert status == 2
-    assert err.splitlines()[-1].startswith("evband: error: None of 2 logs can be read; the first says: bad.csv: ")
+    assert err.splitlines()[-1].startswith("evband: error: None of 2 logs can be read; the first error: bad.csv: ")
 
 
 def test_a_name_of_the_time_column_goes_into_a_map(run):

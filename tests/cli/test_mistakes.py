@@ -156,7 +156,7 @@ def test_a_study_says_beforehand_how_long_it_takes(run, monkeypatch):
     assert status == 2
     assert err.splitlines() == [
         "evband: 2 fits (1 vehicles x 2 methods and seeds); 30 members on one simulated run take 1 to 5 minutes each on two "
-        "cores, long logs longer; a stopped study goes on with the same command",
+        "cores, long logs longer; the same command continues a stopped study",
         "evband: error: That is enough.",
     ]
 

@@ -166,8 +166,8 @@ def test_a_level_in_words(level, words):
     [
         ([0.88, 0.92], "keeps its promise"),
         ([0.70, 0.85], "too narrow"),
-        ([0.95, 0.99], "wider than it need be"),
-        ([0.60, 1.00], "tell little"),
+        ([0.95, 0.99], "wider than necessary"),
+        ([0.60, 1.00], "show little"),
         (None, "too little driving"),
     ],
 )
@@ -177,12 +177,12 @@ def test_the_verdict_follows_the_honest_interval(interval, says):
 
 
 def test_the_verdict_is_not_fooled_by_an_interval_cut_at_one():
-    assert "tell little" in verdict(0.958, [0.885, 1.0], 0.9, trips=10)
+    assert "show little" in verdict(0.958, [0.885, 1.0], 0.9, trips=10)
 
 
 def test_few_trips_promise_nothing_but_can_fail():
-    assert "tell little" in verdict(0.9, [0.88, 0.92], 0.9, trips=4)
-    assert "tell little" in verdict(1.0, [1.0, 1.0], 0.9, trips=2)
+    assert "show little" in verdict(0.9, [0.88, 0.92], 0.9, trips=4)
+    assert "show little" in verdict(1.0, [1.0, 1.0], 0.9, trips=2)
     assert "too narrow" in verdict(0.5, [0.4, 0.6], 0.9, trips=2)
 
 

@@ -60,7 +60,7 @@ def test_stopped_search_ends_where_an_unstopped_one_does(car, small, tmp_path, m
     said = []
     with pytest.raises(KeyboardInterrupt):
         search(car, Plan(trials=3, **PLAN), tmp_path / "parts", say=said.append)
-    assert "goes on" in said[0]
+    assert "continues" in said[0]
     assert pl.read_csv(tmp_path / "parts" / "trials.csv").height == 1
     parts = search(car, Plan(trials=3, **PLAN), tmp_path / "parts")
     columns = ["state", "log_score", *PARAMETERS]

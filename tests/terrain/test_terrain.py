@@ -65,7 +65,7 @@ def test_geotiff(tmp_path, kind):
 def test_bad_geotiffs(tmp_path):
     tifffile = pytest.importorskip("tifffile")
     tifffile.imwrite(tmp_path / "a.tif", np.zeros((4, 4), np.float32))
-    with pytest.raises(SettingsError, match="does not say where it lies"):
+    with pytest.raises(SettingsError, match="has no position"):
         Tiles(tmp_path)
     (tmp_path / "a.tif").write_bytes(b"II*\0nonsense")
     with pytest.raises(SettingsError, match="not a GeoTIFF"):

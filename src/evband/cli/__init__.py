@@ -57,7 +57,7 @@ def evband(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
 ) -> None:
-    """What power an electric car draws from how it moves, and how sure that is."""
+    """Predict an electric car's battery power from its motion, with calibrated bands; from them energy and range."""
 
 
 def _search_less_for_garbage() -> None:

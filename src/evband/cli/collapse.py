@@ -26,7 +26,7 @@ def collapse(
     output: Annotated[Path, typer.Option("--output", "-o", help="Model of one network to write.")],
     how: Annotated[How, typer.Option(help="Teach one network the ensemble's bands, or average weights.")] = How.DISTILL,
 ) -> None:
-    """Replace the ensemble by one network that gives mean, aleatoric and epistemic part in one pass, and say what it costs.
+    """Replace the ensemble by one network that gives mean, aleatoric and epistemic part in one pass, and report what it costs.
 
     Example: evband collapse car.evband drive.csv -o one.evband
     """

@@ -40,7 +40,7 @@ def energy(
     check_level(level)
     fitted = load(model)
     trips = logs.read_for(fitted)
-    warn_of_training_trips(fitted, trips, "so they say nothing about new trips.")
+    warn_of_training_trips(fitted, trips, "so they do not show how it does on new trips.")
     found = fitted.energy(trips, level, from_km=from_km, to_km=to_km, so_far=so_far)
     console().print(energy_table(found, units is Units.MI))
     if found.coverage is not None:

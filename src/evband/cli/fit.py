@@ -40,7 +40,7 @@ def fit(
         typer.Option("--from-scratch", help="Start from random weights, not from the base that ships with evband."),
     ] = False,
     no_calibrate: Annotated[bool, typer.Option("--no-calibrate", help="Leave the bands as trained.")] = False,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with an interrupted run of this output.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted run of this output.")] = False,
     device: Annotated[str | None, setting("device")] = None,
     config: Annotated[
         Path | None, typer.Option(help="TOML file of PowerModel's arguments; options given here win.")
@@ -92,9 +92,9 @@ def _train(model: PowerModel, trips: Trips, output: Path, resume: bool) -> None:
 
     checkpoint = Checkpoint(output.with_name(output.name + ".checkpoint"), resume)
     if checkpoint.path.exists() and not resume:
-        say(f"{checkpoint.path} of an interrupted run is overwritten; --resume would have gone on with it")
+        say(f"{checkpoint.path} of an interrupted run is overwritten; --resume would have continued it")
     if resume and not checkpoint.path.exists():
-        say(f"there is no {checkpoint.path} to go on from; training from the start")
+        say(f"there is no {checkpoint.path} to resume; training from the start")
     try:
         with reporting("epoch") as report:
 
@@ -105,7 +105,7 @@ def _train(model: PowerModel, trips: Trips, output: Path, resume: bool) -> None:
             model.fit(trips, progress=show, say=say, checkpoint=checkpoint)
         model.save(output)
     except KeyboardInterrupt:
-        kept = f"finished epochs are in {checkpoint.path}; the same command with --resume goes on"
+        kept = f"finished epochs are in {checkpoint.path}; the same command with --resume continues"
         say(f"stopped: {kept if checkpoint.path.exists() else 'no epoch was finished, nothing was kept'}")
         raise
     checkpoint.remove()

@@ -16,7 +16,7 @@ LakeLogs = Annotated[
     list[str], typer.Argument(metavar="LOGS...", help="Folders, files or globs of Parquet and CSV tables.")
 ]
 Folder = Annotated[Path, typer.Option("--output", "-o", help="The fleet's folder.")]
-By = Annotated[str, typer.Option(help="Column, or name of hive-style folders, that tells cars apart.")]
+By = Annotated[str, typer.Option(help="Column, or key of hive-style folders, that identifies a car.")]
 OwnBase = Annotated[Path | None, typer.Option(help="A base of evband prior, in place of the one that ships.")]
 Sheets = Annotated[
     Path | None, typer.Option(help="TOML: [cars] with id = name in the catalogue, or sheets named as the cars.")
@@ -25,7 +25,7 @@ Mass = Annotated[float | None, typer.Option(help="Mass with load of cars without
 Drag = Annotated[float | None, typer.Option(help="CdA of cars without a sheet, in m2.")]
 RayAt = Annotated[str, typer.Option("--ray", metavar="auto|ADDRESS|off", help="Run on Ray: here, or on a cluster.")]
 Workers = Annotated[int, typer.Option(min=1, help="Processes, here or on Ray.")]
-Every = Annotated[int, typer.Option(min=1, help="Keep one row in so many seconds.")]
+Every = Annotated[int, typer.Option(min=1, help="Keep one row per this many seconds.")]
 Dem = Annotated[
     Path | None, typer.Option("--dem", metavar="DIR", help="Elevation tiles (.hgt, .tif) for logs with coordinates.")
 ]
@@ -45,7 +45,7 @@ def fit(
     ray: RayAt = "off",
     workers: Workers = 1,
 ) -> None:
-    """Start and adapt every car: parts, table, prior and report. Run again, it goes on where it ended.
+    """Start and adapt every car: parts, table, prior and report. Run again, it continues where it stopped.
 
     Example: evband fleet fit lake/ --by vehicle_id -o fleet/ --sheets sheets.toml
     """

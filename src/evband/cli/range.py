@@ -22,7 +22,7 @@ ModelOption = Annotated[Path, typer.Argument(metavar="MODEL", help="A fitted mod
 SocOption = Annotated[float, typer.Option(help="State of charge now, in percent.")]
 CapacityKwhOption = Annotated[
     float | None,
-    typer.Option("--capacity-kwh", help="Usable energy of the full battery; a started model has its data sheet's."),
+    typer.Option("--capacity-kwh", help="Usable energy of the full battery; a started model takes its data sheet's."),
 ]
 RouteOption = Annotated[
     Path | None, typer.Option(help="Route: profile CSV, GPX, GeoJSON, answer of OSRM or Valhalla, or a log.")
@@ -31,18 +31,20 @@ RouterOption = Annotated[
     str | None,
     typer.Option("--router", metavar="URL", help="Instead of --route: a running OSRM or Valhalla, asked ..."),
 ]
-FromOption = Annotated[str | None, typer.Option("--from", metavar="LAT,LON", help="... for the way from here ...")]
+FromOption = Annotated[str | None, typer.Option("--from", metavar="LAT,LON", help="... for the route from here ...")]
 ToOption = Annotated[str | None, typer.Option("--to", metavar="LAT,LON", help="... to here.")]
 DemOption = Annotated[
     Path | None, typer.Option("--dem", metavar="DIR", help="Elevation of the route from the tiles in this folder.")
 ]
 DistanceKmOption = Annotated[
-    float | None, typer.Option("--distance-km", help="Instead of --route: a flat way so long ...")
+    float | None, typer.Option("--distance-km", help="Instead of --route: a flat route of this length ...")
 ]
 SpeedKmhOption = Annotated[float | None, typer.Option("--speed-kmh", help="... at this speed.")]
 ReserveSocOption = Annotated[float, typer.Option("--reserve-soc", help="Charge to arrive with at least.")]
 SoFarOption = Annotated[Path | None, typer.Option("--so-far", help="Log of the drive up to now, with its power.")]
-AmbientOption = Annotated[float | None, typer.Option("--ambient", help="Temperature in C all along the route.")]
+AmbientOption = Annotated[
+    float | None, typer.Option("--ambient", help="Ambient temperature along the whole route, in C.")
+]
 PlotOption = Annotated[Path | None, typer.Option("--plot", help="Charge over distance as a fan, .html or .png.")]
 JsonOption = Annotated[Path | None, typer.Option("--json", help="Write the answer as one JSON object.")]
 SocSpreadOption = Annotated[
@@ -56,11 +58,11 @@ PayloadSpreadOption = Annotated[float, typer.Option("--payload-spread-kg", help=
 AmbientSpreadOption = Annotated[
     float, typer.Option("--ambient-spread", help="Standard deviation of the temperature, in C.")
 ]
-HeadWindOption = Annotated[float, typer.Option("--head-wind", help="Wind from ahead all along, in m/s.")]
+HeadWindOption = Annotated[float, typer.Option("--head-wind", help="Head wind along the whole route, in m/s.")]
 HeadWindSpreadOption = Annotated[float, typer.Option("--head-wind-spread", help="Its standard deviation.")]
 StopsOption = Annotated[float, typer.Option("--stops-min", help="Minutes of standing beyond the route's.")]
 StopsSpreadOption = Annotated[float, typer.Option("--stops-spread-min", help="Their standard deviation.")]
-WhatIfOption = Annotated[bool, typer.Option("--what-if", help="Beside it: slower, colder, against the wind.")]
+WhatIfOption = Annotated[bool, typer.Option("--what-if", help="Also show: slower, colder, with a head wind.")]
 
 
 def range(
@@ -154,7 +156,7 @@ def _answer(
     if options["so_far"] is not None:
         more["because_kwh"] = changes(fitted, given(found), way, options["so_far"], options["ambient_c"])
         told = ", ".join(f"{name} {kwh:+.2f} kWh" for name, kwh in more["because_kwh"].items())
-        print(f"the rest against going on as so far: {told}")
+        print(f"the rest, compared with continuing as so far: {told}")
     more |= advice(fitted, given(found), way, **options)
     lines = advice_lines(given(found), more, float(max(read_route(way).speed_kmh)))
     print("\n".join(lines))

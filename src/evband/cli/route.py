@@ -15,9 +15,11 @@ if TYPE_CHECKING:
 
 Router = Annotated[
     str | None,
-    typer.Option("--router", metavar="URL", help="A running OSRM or Valhalla, asked for the way from A to B."),
+    typer.Option("--router", metavar="URL", help="A running OSRM or Valhalla, asked for the route from A to B."),
 ]
-DistanceKm = Annotated[float | None, typer.Option("--distance-km", help="So far at --speed-kmh, instead of a file.")]
+DistanceKm = Annotated[
+    float | None, typer.Option("--distance-km", help="Instead of a file: a flat route of this length at --speed-kmh.")
+]
 SpeedKmh = Annotated[float | None, typer.Option("--speed-kmh", help="Speed where the route has none.")]
 Dem = Annotated[
     Path | None, typer.Option("--dem", metavar="DIR", help="Elevation from the .hgt or .tif tiles in this folder.")

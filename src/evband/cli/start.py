@@ -25,7 +25,7 @@ def start(
     ] = None,
     seed: Annotated[int, typer.Option(help="The same seed gives the same model.")] = 0,
 ) -> None:
-    """A model with no data of the car at all: wide and honest, and narrower with every log that evband adapt gives it.
+    """A model from a data sheet, without any log of the car: wide bands, which narrow with every log given to evband adapt.
 
     Example: evband start "Renault Zoe 52 kWh" -o zoe.evband
     """

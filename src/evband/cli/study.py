@@ -28,7 +28,7 @@ Trips = Annotated[int, typer.Option(help="Drives of each simulated vehicle; 1 is
 Members = Annotated[int | None, typer.Option(help="Networks in the ensemble; the preset's 30.")]
 Epochs = Annotated[int | None, typer.Option(help="Maximum number of epochs; the preset's own.")]
 Seeds = Annotated[str, typer.Option(help="Seeds, comma-separated: each cell is run with each.")]
-OUT = typer.Option(help="Folder for tables and figures; a stopped study goes on in it.")
+OUT = typer.Option(help="Folder for tables and figures; a stopped study continues in it.")
 Out = Annotated[Path, OUT]
 Variance = Annotated[
     float | None, typer.Option(help="Of the paper preset's flat prior; its 0.01 learns nothing from one short run.")
@@ -87,7 +87,7 @@ def compare(
     assert out is not None
     say(
         f"{len(cases) * len(recipes)} fits ({len(cases)} vehicles x {len(recipes)} methods and seeds); 30 members on one simulated "
-        "run take 1 to 5 minutes each on two cores, long logs longer; a stopped study goes on with the same command"
+        "run take 1 to 5 minutes each on two cores, long logs longer; the same command continues a stopped study"
     )
     with reporting("fit") as report:
         accuracy, calibration = run(cases, recipes, out, trained, report, say, _header())

@@ -40,7 +40,7 @@ def checked(features: Map) -> Map:
     if not all(isinstance(flag, bool) for flag in (features.edges, features.fade, features.products, features.ages)):
         raise ArtifactError("a switch of the features in the model file is damaged; fit the model again.")
     if not (0.0 <= features.lag <= 1.0 and 0.0 <= features.hidden_kw <= LARGEST and 0.0 <= features.follows <= 1.0):
-        raise ArtifactError("what the features tell of readings in the model file is damaged; fit the model again.")
+        raise ArtifactError("the features' statistics of readings in the model file are damaged; fit the model again.")
     return features
 
 

@@ -196,7 +196,7 @@ class FeatureMap:
     def arrays(self, raw: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """x [T, F], r [T, K] float32 and which channel is outside its training range [T, channels], of signals.
 
-        Weather far from any seen counts as nearer: a slope learned between 14 and 18 C says nothing of frost.
+        Weather far from any seen counts as nearer: a slope learned between 14 and 18 C does not hold for frost.
         """
         from evband.features.memory import place, rule_of
 

@@ -157,7 +157,9 @@ def valid_series(where: str, series: Mapping[str, Series]) -> dict[str, Series]:
         if not len(time):
             continue
         if max(abs(float(time[0])), abs(float(time[-1]))) > LATEST_S:
-            raise LogError(f"{where}: {name} has a reading at {time[-1]:g} s, when nobody drives; correct the times.")
+            raise LogError(
+                f"{where}: {name} has a reading at {time[-1]:g} s, which is not a plausible time; correct the times."
+            )
         step = np.diff(time)
         if (step < 0).any():
             order = np.argsort(time, kind="stable")

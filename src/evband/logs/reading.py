@@ -77,7 +77,7 @@ def read_trips(
     if hz is not None:
         trips = _on_grid(trips, hz, (cleaning.max_gap_s, bridge_s, lag), skipped)
     if skipped and not trips:
-        raise LogError(f"None of {len(skipped)} logs can be read; the first says: {skipped[0]}")
+        raise LogError(f"None of {len(skipped)} logs can be read; the first error: {skipped[0]}")
     return Trips(trips)
 
 

@@ -184,7 +184,9 @@ def _in_order(trip_id: str, part: pl.DataFrame, where: str) -> tuple[pl.DataFram
         raise LogError(f"{where}: trip {trip_id} has no time_s in its row {row}; give every row a time.")
     if np.abs(time).max() > border.LATEST_S:
         row = int(np.argmax(np.abs(time) > border.LATEST_S))
-        raise LogError(f"{where}: trip {trip_id} has the time_s {time[row]:g}, when nobody drives; correct the times.")
+        raise LogError(
+            f"{where}: trip {trip_id} has the time_s {time[row]:g}, which is not a plausible time; correct the times."
+        )
     steps = np.diff(time)
     if (steps < 0).any():
         row = int(np.argmax(steps < 0)) + 1

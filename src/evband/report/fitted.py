@@ -48,7 +48,7 @@ def fit_summary(model: PowerModel) -> list[str]:
 def _expected(scores: dict[str, float] | None) -> str:
     """Accuracy and calibration on trips that members never saw: what new trips of this kind will show."""
     if not scores:
-        return "no trip could be left out in turn, so nothing says how well it does on new ones; evband evaluate does"
+        return "no trip could be left out in turn, so its error on new ones is unknown; evband evaluate measures it"
     return (
         f"expect of new trips like these: RMSE {scores['rmse_kw']:.2f} kW, MAE {scores['mae_kw']:.2f} kW, "
         f"{scores['coverage']:.0%} of values in the 90 % band (from training trips, each left out by the members that predict it)"

@@ -104,7 +104,7 @@ def _hero(chapter: Chapter, stretch: slice) -> str:
 def _intro(chapter: Chapter) -> str:
     """A band in plain words."""
     return text(
-        "From how the car moves, the model says what its battery gives or takes: a mean, and a band that says how sure it is, narrow "
+        "From the car's motion the model predicts the power of its battery: a mean, and a band that shows how certain it is, narrow "
         "where power follows from the motion and wide where it does not. "
         f"A {words.asked(chapter.level)} band promises to hold {words.of_ten(chapter.level)} values; {_rest(chapter.level)} should lie "
         "outside, or it would be too wide."

@@ -86,11 +86,13 @@ def honesty(chapter: Chapter, number: int) -> Html:
         figure(
             figures.autocorrelation(chapter),
             "How long does an error last?",
-            f"Correlation of the error with itself, so many seconds later. It {lasting}. While errors last, "
-            "neighbouring rows are no fresh evidence, so coverage is judged over trips and not over rows.",
+            f"Correlation of the error with itself some seconds later. It {lasting}. While errors last, "
+            "neighbouring rows are not independent evidence, so coverage is judged over trips and not over rows.",
         ),
     ]  # fmt: skip
-    lead = "A band is worth something if it is right as often as it says, everywhere, and no wider than that takes."
+    lead = (
+        "A band is useful if it holds the share that it promises, in every regime, and is no wider than that requires."
+    )
     return section("Can it be trusted?", lead, f'<div class="figures">{"".join(pictures)}</div>', f"trust-{number}")
 
 

@@ -68,7 +68,7 @@ def of_ten(level: float) -> str:
 
 
 SCORES: tuple[tuple[str, str, Format, str], ...] = (
-    ("coverage", "Coverage", percent, "Share of {word} values inside the {level} band. Right is {level}: less and the band promises too much, more and it is wider than it need be."),
+    ("coverage", "Coverage", percent, "Share of {word} values inside the {level} band. Right is {level}: less and the band promises too much, more and it is wider than necessary."),
     ("coverage_trips", "Honest 95 % interval of it", span, "Where coverage on many more such trips would lie. Rows of one drive err together, so trips are counted, not rows."),
     ("coverage_binomial", "The same, rows as independent", span, "As papers often give it. Far too narrow, because neighbouring rows are alike."),
     ("width_kw", "Mean width", kw, "How wide the {level} band is on average. Of two models with equal coverage, the narrower knows more."),
@@ -104,15 +104,15 @@ def verdict(coverage: float, interval: list[float] | None, level: float, trips: 
     An interval around the coverage is cut at 0 and 1, so it counts as twice its longer arm.
     """
     if interval is None:
-        return "There is too little driving here to say how sure that share is."
+        return "There is too little driving here to give an interval for that share."
     low, high = interval
     wide = 2 * max(coverage - low, high - coverage)
     if high < level:
         return f"The band is too narrow here: on more trips like these, coverage would lie in {span(interval)}, short of {asked(level)}."
     if trips < FEW:
-        return f"Fewer than {FEW} trips tell little: on others coverage may well be different."
+        return f"Fewer than {FEW} trips show little: on others coverage may well be different."
     if low > level:
-        return f"The band is wider than it need be here: on more trips like these, coverage would lie in {span(interval)}, above {asked(level)}."
+        return f"The band is wider than necessary here: on more trips like these, coverage would lie in {span(interval)}, above {asked(level)}."
     if wide > TELLING:
-        return f"Nothing speaks against {asked(level)}, but these trips tell little: on more of them coverage could be anywhere in {span(interval)}."
+        return f"These trips are consistent with {asked(level)}, but show little: on more of them coverage could be anywhere in {span(interval)}."
     return f"The band keeps its promise: on more trips like these, coverage would lie in {span(interval)}, and {asked(level)} is in there."

@@ -86,7 +86,7 @@ def search(
                 report(done + 1, plan.trials, f"log score {_value(last):.3f}, best {_best(study):.3f}")
     except KeyboardInterrupt:
         if say:
-            say(f"stopped: finished trials are in {out}; the same command goes on")
+            say(f"stopped: finished trials are in {out}; the same command continues")
         raise
     finally:
         trials = _write(study, finished, case, plan, out)

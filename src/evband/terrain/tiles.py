@@ -78,8 +78,8 @@ class Tiles:
             wanted = sorted({_hgt_name(a, b) for a, b in set(zip(np.floor(north[left]).tolist(), np.floor(east[left]).tolist(), strict=True))})  # fmt: skip
             listed = ", ".join(wanted[:4]) + (" ..." if len(wanted) > 4 else "")
             raise LogError(
-                f"{self.folder}: no tile covers {left.sum()} of {len(north)} points; add {listed} (a tile that nobody "
-                f"publishes lies in the sea: check the coordinates), or leave --dem out."
+                f"{self.folder}: no tile covers {left.sum()} of {len(north)} points; add {listed} (a tile that is not "
+                f"published lies in the sea: check the coordinates), or leave --dem out."
             )
         return found.reshape(shape)
 
@@ -144,9 +144,7 @@ def _geotiff(path: Path) -> _Tile:
         raise SettingsError(f"{path}: this is not a GeoTIFF that can be read ({error}); fetch it again.") from error
     scale, tie = tags.get("ModelPixelScaleTag"), tags.get("ModelTiepointTag")
     if scale is None or tie is None or len(page.shape) != 2:
-        raise SettingsError(
-            f"{path}: it does not say where it lies (pixel scale and tie point); convert it to EPSG:4326."
-        )
+        raise SettingsError(f"{path}: it has no position (pixel scale and tie point); convert it to EPSG:4326.")
     if int(geo.get("GTModelTypeGeoKey", 2)) != 2 or max(scale[:2]) > 1.0:
         raise SettingsError(
             f"{path}: its grid is in metres, not in degrees; convert it to EPSG:4326 (gdalwarp -t_srs)."

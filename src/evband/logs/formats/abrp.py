@@ -1,4 +1,4 @@
-"""ABRP telemetry (Iternio), one JSON object a line: `utc speed power current voltage soc ext_temp elevation is_charging ...`.
+"""ABRP telemetry (Iternio), one JSON object per line: `utc speed power current voltage soc ext_temp elevation is_charging ...`.
 
 Power and current are positive when they leave the battery, as ours. Our own channel names are taken too, and objects
 wrapped as `{"tlm": {...}}` or listed in one JSON array.

@@ -55,7 +55,7 @@ def _time(path: Path, table: text.Table) -> tuple[NDArray[np.float64], list[str]
         seconds = text.numbers(table.frame, ["0"])["0"].fill_null(np.nan).to_numpy()
     if not np.isfinite(seconds).any():
         raise LogError(
-            f"{path}: line {table.first_line} has the time {table.frame['0'][0]!r}, which is no HH:MM:SS; "
+            f"{path}: line {table.first_line} has the time {table.frame['0'][0]!r}, which is not HH:MM:SS; "
             "export it again or describe it in a --map file."
         )
     return clock.unroll(path, seconds, table.first_line)
