@@ -150,13 +150,13 @@ def write_whole(path: str | Path, content: str | bytes) -> None:
         temporary.write_bytes(content.encode() if isinstance(content, str) else content)
 
 
-def _wrapped_code(said: str, path: Path) -> int | None:
+def _wrapped_code(message: str, path: Path) -> int | None:
     """The system's error inside what a library says, as polars does of Parquet; its "transport error" hides which one it was."""
-    if number := re.search(r"\(os error (\d+)\)", said):
+    if number := re.search(r"\(os error (\d+)\)", message):
         return int(number.group(1))
-    if "No space left" in said:
+    if "No space left" in message:
         return errno.ENOSPC
-    if "transport error" in said:
+    if "transport error" in message:
         return errno.ENOSPC if shutil.disk_usage(path.parent).free < LITTLE else errno.EIO
     return None
 

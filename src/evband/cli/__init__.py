@@ -91,8 +91,8 @@ def run(words: list[str] | None = None) -> int:
             print(error, file=sys.stderr)
             return 2
         command = getattr(getattr(error, "ctx", None), "command_path", "evband")
-        said = " ".join(getattr(error, "format_message", error.__str__)().split()).rstrip(".")
-        return _refuse(one_line(f"{said}; {command} --help lists what can be given."))
+        message = " ".join(getattr(error, "format_message", error.__str__)().split()).rstrip(".")
+        return _refuse(one_line(f"{message}; {command} --help lists what can be given."))
     except ModuleNotFoundError as error:
         package = (error.name or "").partition(".")[0]
         if package not in EXTRAS:

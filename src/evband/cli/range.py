@@ -155,8 +155,8 @@ def _answer(
     more: dict[str, Any] = {}
     if options["so_far"] is not None:
         more["because_kwh"] = changes(fitted, given(found), way, options["so_far"], options["ambient_c"])
-        told = ", ".join(f"{name} {kwh:+.2f} kWh" for name, kwh in more["because_kwh"].items())
-        print(f"the rest, compared with continuing as so far: {told}")
+        parts = ", ".join(f"{name} {kwh:+.2f} kWh" for name, kwh in more["because_kwh"].items())
+        print(f"the rest, compared with continuing as so far: {parts}")
     more |= advice(fitted, given(found), way, **options)
     lines = advice_lines(given(found), more, float(max(read_route(way).speed_kmh)))
     print("\n".join(lines))

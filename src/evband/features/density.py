@@ -75,10 +75,14 @@ def follows_of(trips: Sequence[Trip]) -> float:
     if not (has_edges(trips) and all(trip.has("acceleration_ms2") for trip in trips)):
         return 1.0
     tables = [trip.table.select("acceleration_ms2", *EDGES).drop_nulls().to_numpy() for trip in trips]
-    told, start, end = np.concatenate(tables).T
+    measured, start, end = np.concatenate(tables).T
     change = (end - start) / 3.6 * (trips[0].hz or 1.0)
     changes = change != 0.0
-    told, change = told[changes], change[changes]
-    if len(told) < FEW_ROWS or np.mean(np.abs(told - change) < 1e-9) > DERIVED or not (told.std() and change.std()):
+    measured, change = measured[changes], change[changes]
+    if (
+        len(measured) < FEW_ROWS
+        or np.mean(np.abs(measured - change) < 1e-9) > DERIVED
+        or not (measured.std() and change.std())
+    ):
         return 1.0
-    return float(np.clip(np.corrcoef(told, change)[0, 1], 0.0, 1.0))
+    return float(np.clip(np.corrcoef(measured, change)[0, 1], 0.0, 1.0))

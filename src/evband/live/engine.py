@@ -188,8 +188,8 @@ class Group:
         cars, speed, mean = rows.car, rows.values[:, _SPEED], raw[:, 0]
         learned = self.online.learned(cars)
         centre, low, high = learned.band(mean, raw[:, 1], raw[:, 2])
-        told = self.bins.bins.last_t[cars, _ACCELERATION] > rows.time - 1.0 / self.hz
-        sure = rows.sure * np.where(told, 1.0, self.model.feature_map_.follows)
+        measured = self.bins.bins.last_t[cars, _ACCELERATION] > rows.time - 1.0 / self.hz
+        sure = rows.sure * np.where(measured, 1.0, self.model.feature_map_.follows)
         hidden = 0.0 if self._trained_slow else self.slow.hidden(cars, speed, sure, rows.age)
         instant = rows.sampled & ((rows.sure < 1.0) | (self.model.feature_map_.lag > 0.0))  # where training knew means
         blur = self.slow.hidden(cars, speed, np.where(instant, INSTANT, 1.0), rows.age)

@@ -90,11 +90,11 @@ class Feeds:
             except (ValueError, TypeError, KeyError, RecursionError):
                 drops.add("not_readable", found[0])
 
-    def _publish(self, told: list[tuple[str, bytes]]) -> None:
+    def _publish(self, updates: list[tuple[str, bytes]]) -> None:
         assert self.publisher is not None
-        self.publisher.states(told)
+        self.publisher.states(updates)
         state, index = self._service.state, self._service.assembler.index
-        for car, _ in told:
+        for car, _ in updates:
             self.publisher.online(car, STATES[state[index[car]]] not in QUIET)
 
     def start(self) -> None:

@@ -49,8 +49,8 @@ class PowerCheck:
         if abs(cosine) >= AGREES and scale is not None:
             if scale != self.scale[car] or not self.trusted[car]:
                 self.scale[car], self.trusted[car] = scale, True
-                said = [word for word, is_so in (("inverted", scale < 0), ("taken as W", abs(scale) < 1)) if is_so]
-                self.notes[car] = f"power is {' and '.join(said)}: so it agrees with motion" if said else ""
+                changes = [word for word, is_so in (("inverted", scale < 0), ("taken as W", abs(scale) < 1)) if is_so]
+                self.notes[car] = f"power is {' and '.join(changes)}: so it agrees with motion" if changes else ""
         elif cosine < CONTRADICTS and self.trusted[car]:
             self.trusted[car] = False
             self.notes[car] = "power does not agree with motion and is not used"

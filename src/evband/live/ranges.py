@@ -56,9 +56,9 @@ class Ranges:
         return dict(self.routes)
 
     def capacity(self, cars: Cars) -> Array:
-        told = self._in.last_v[self.group.cars[cars], CAP]
-        told = np.where(np.isnan(told), self._sheet[cars], told)
-        return np.where(np.isnan(self._capacity[cars]), told, self._capacity[cars])
+        reported = self._in.last_v[self.group.cars[cars], CAP]
+        reported = np.where(np.isnan(reported), self._sheet[cars], reported)
+        return np.where(np.isnan(self._capacity[cars]), reported, self._capacity[cars])
 
     def planned_capacity(self, cars: Cars) -> Array:
         """kWh with which the car that ways are planned for gets as far as each of these with its own battery."""

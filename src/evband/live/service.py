@@ -229,7 +229,7 @@ class Service:
     def _states(self, group: Group, own: NDArray[np.float64], now: float) -> NDArray[np.int8]:
         column, known = COLUMN[CHARGING], group.cars
         with np.errstate(invalid="ignore"):
-            told = (self.assembler.last_v[known, column] > 0.5) & (
+            reported = (self.assembler.last_v[known, column] > 0.5) & (
                 own - self.assembler.last_t[known, column] < NEW_TRIP_S
             )
             still = ~(own - group.moved < 2.0)
@@ -242,7 +242,7 @@ class Service:
             old = own - self.assembler.last_t[known, SPEED] > limit
         silent = self.assembler.silent_s(now)[known]
         idle = group.bins.bins.idle
-        state = states.find(idle, group.began, group.at, group.moved, old, silent, (told & still) | drawn)
+        state = states.find(idle, group.began, group.at, group.moved, old, silent, (reported & still) | drawn)
         over = states.ended(state, idle, group.at, group.moved, silent, NEW_TRIP_S)
         if over.any():
             self.trip_log.finish(group, np.flatnonzero(over))
@@ -258,10 +258,10 @@ class Service:
             return
         found = objects(group, ranges, self.assembler, self.check, cars, state, self.names, own)
         self._said[group.cars[cars]] = now
-        told = [(one["id"], orjson.dumps(one)) for one in found]
-        self.latest.update(told)
+        reported = [(one["id"], orjson.dumps(one)) for one in found]
+        self.latest.update(reported)
         for listener in self._listeners:
-            listener(told)
+            listener(reported)
         waited = time.time() - self.assembler.arrived[group.cars[cars]]
         fresh = waited[waited < 5.0]
         if len(fresh):

@@ -19,8 +19,8 @@ class Client:
     def __init__(self, cars: set[str] | None) -> None:
         self._cars, self._news, self.event = cars, dict[str, bytes](), asyncio.Event()
 
-    def take(self, told: list[tuple[str, bytes]]) -> None:
-        wanted = told if self._cars is None else [one for one in told if one[0] in self._cars]
+    def take(self, updates: list[tuple[str, bytes]]) -> None:
+        wanted = updates if self._cars is None else [one for one in updates if one[0] in self._cars]
         if wanted:
             self._news.update(wanted)
             self.event.set()
@@ -37,21 +37,21 @@ class Sockets:
     def __init__(self, service: Service) -> None:
         self._service, self._clients = service, set[Client]()
         self._loop: asyncio.AbstractEventLoop | None = None
-        service.listen(self._told)
+        service.listen(self._take_updates)
 
     @property
     def count(self) -> int:
         return len(self._clients)
 
-    def _told(self, told: list[tuple[str, bytes]]) -> None:
+    def _take_updates(self, updates: list[tuple[str, bytes]]) -> None:
         """From the engine's thread."""
         if self._clients and self._loop is not None:
             with suppress(RuntimeError):  # the loop has ended
-                self._loop.call_soon_threadsafe(self._fan_out, told)
+                self._loop.call_soon_threadsafe(self._fan_out, updates)
 
-    def _fan_out(self, told: list[tuple[str, bytes]]) -> None:
+    def _fan_out(self, updates: list[tuple[str, bytes]]) -> None:
         for client in self._clients:
-            client.take(told)
+            client.take(updates)
 
     async def live(self, socket: WebSocket) -> None:
         """`/api/live?car=ID&car=ID`: the last state of these cars (all by default) at once, then what changes."""

@@ -55,9 +55,9 @@ class Tally:
         some = cars[known]
         s["measured_kwh"][some] += power[known] * self.step / HOUR
         s["age"][cars[measuring]] += self.step
-        told = known & (s["age"][cars] > START_S)
-        self._measured(cars[told], ((power - mean) / unit)[told], size[told])
-        self._wait(cars[measuring & ~told], self.step)
+        scored = known & (s["age"][cars] > START_S)
+        self._measured(cars[scored], ((power - mean) / unit)[scored], size[scored])
+        self._wait(cars[measuring & ~scored], self.step)
         rest = ~known
         some = cars[rest]
         s["seconds"][some] += self.step

@@ -119,11 +119,11 @@ def _confirmed(
     kv = _kilovolts("battery_current_a", series) if name == "power_kw" else 1.0
     (begin, end, level), (time, value) = runs, series[name]
     amps, last = level / kv, hit + width + 1
-    told = [
+    confirmations = [
         confirmed((time, value / kv), volts, np.stack([end[hit], begin[k], begin[last]]), np.stack([amps[hit], amps[k], amps[last]]))
         for k in (hit + 1 + i for i in range(width))
     ]  # fmt: skip
-    return np.asarray(np.all(told, axis=0))
+    return np.asarray(np.all(confirmations, axis=0))
 
 
 def _kilovolts(name: str, series: Mapping[str, Series]) -> float:

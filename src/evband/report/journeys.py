@@ -121,10 +121,10 @@ def _near(found: Energies, word: str) -> str:
     known = [band for band in found if band.energy_kwh is not None]
     if not known:
         return "No trip has enough measured power to compare with."
-    total, said = sum(float(band.energy_kwh or 0.0) for band in known), sum(band.mean_kwh for band in known)
+    total, predicted_kwh = sum(float(band.energy_kwh or 0.0) for band in known), sum(band.mean_kwh for band in known)
     return (
         f"A dot for each trip, its upright line the {words.asked(found.level)} band; red where the {word} energy is outside. "
-        f"{percent(found.coverage or 0.0)} of {len(known)} trips are inside. All together: {total:.1f} kWh {word}, {said:.1f} predicted."
+        f"{percent(found.coverage or 0.0)} of {len(known)} trips are inside. All together: {total:.1f} kWh {word}, {predicted_kwh:.1f} predicted."
     )
 
 

@@ -49,8 +49,8 @@ def range_table(found: Mapping[str, Range | str], miles: bool = False) -> Table:
     first = next(iter(plans.values()))
     table = Table(f"route {first.route_km * per_km:.1f} {unit}", *plans)
 
-    def add(what: str, told: Callable[[Range], str]) -> None:
-        table.add_row(what, *(told(plan) for plan in plans.values()))
+    def add(what: str, cell: Callable[[Range], str]) -> None:
+        table.add_row(what, *(cell(plan) for plan in plans.values()))
 
     add(f"reach, {unit} (5 .. 95 %)", lambda plan: _shown(lambda p: plan.distance_km(p) * per_km, 0))
     add(f"arrives with {first.reserve_soc:g} % left", lambda plan: in_percent(plan.arrival_probability))

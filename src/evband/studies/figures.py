@@ -117,10 +117,10 @@ def _bars(axis: Any, table: pl.DataFrame, column: str, by: str) -> None:
 
 def _groups(table: pl.DataFrame, by: str) -> list[tuple[str, pl.DataFrame]]:
     """Lines of each method (or feature set) and the settings in the table, named by what differs."""
-    told = [c for c in KEY if c in table.columns and c not in (by, "vehicle") and table[c].n_unique() > 1]
+    varied = [c for c in KEY if c in table.columns and c not in (by, "vehicle") and table[c].n_unique() > 1]
     groups = []
-    for values, part in table.group_by([by, *told], maintain_order=True):
-        more = ", ".join(_setting(c, v) for c, v in zip(told, values[1:], strict=True))
+    for values, part in table.group_by([by, *varied], maintain_order=True):
+        more = ", ".join(_setting(c, v) for c, v in zip(varied, values[1:], strict=True))
         groups.append((f"{values[0]} ({more})" if more else str(values[0]), part))
     return groups
 

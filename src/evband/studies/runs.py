@@ -82,8 +82,8 @@ class Recipe:
             return about | {"preset": "rival", "prior": "", "prior_scale": "", "members": 1, "epochs": 0, "batch": 0}
         s = self.settings(case)
         prior = f"flat {s.prior_variance:g}" if s.prior == "paper" else s.prior
-        told = ("prior_scale", "members", "epochs", "batch")
-        return about | {"preset": self.preset, "prior": prior} | {name: getattr(s, name) for name in told}
+        recorded = ("prior_scale", "members", "epochs", "batch")
+        return about | {"preset": self.preset, "prior": prior} | {name: getattr(s, name) for name in recorded}
 
 
 def check_methods(names: list[str]) -> None:

@@ -70,19 +70,19 @@ class Motion:
         """Speed, acceleration and the speeds at the edges of slow rows, where acceleration may be `measured`."""
         ends, width, last = self.ends[rows], self.width, self._at(self.end[rows])
         slope = between.slope_of(*last, *self._at(self.earlier[rows]), width)
-        told = np.full(len(rows), np.nan)  # in the bin
+        own = np.full(len(rows), np.nan)  # in the bin
         if measured is not None:
             at, value = measured
             since, newest = (last_reading(at, instants, width) for instants in (ends - width, ends))
             came = (newest >= 0) & (at[np.maximum(newest, 0)] > last[0] - width)
             slope = np.where(came, 3.6 * value[np.maximum(newest, 0)], slope)
-            told = np.where(newest > since, mean_of(value, since, newest), np.nan)
+            own = np.where(newest > since, mean_of(value, since, newest), np.nan)
         end = between.speed_at(ends, *last, slope)
         late, early = self._at(self.after[rows]), self._at(self.start[rows])
         empty = self.before[rows] == self.end[rows]
         back = np.where(empty, slope, between.slope_of(*late, *early, width))
         start = between.speed_at(ends - width, *late, back)
-        acceleration = np.where(np.isnan(told), (end - start) / 3.6 / width, told)
+        acceleration = np.where(np.isnan(own), (end - start) / 3.6 / width, own)
         return (start + end) / 2, acceleration, start, end
 
 

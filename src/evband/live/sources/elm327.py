@@ -26,8 +26,8 @@ class Dongle:
     def __init__(self, car: Car, put: Put) -> None:
         self._car, self._put, self._stop = car, put, threading.Event()
         own = read_pids(Path(car.pids)).pids if car.pids else ()
-        told = {channel for pid in own for channel in pid.channels}
-        self._pids = (*own, *(pid for pid in SAE if not told & set(pid.channels)))
+        covered = {channel for pid in own for channel in pid.channels}
+        self._pids = (*own, *(pid for pid in SAE if not covered & set(pid.channels)))
         self._due: dict[Pid | int, float] = {}
         self._refused: dict[int, int] = {}
         self._thread = threading.Thread(target=self._run, name=f"elm327-{car.id}", daemon=True)

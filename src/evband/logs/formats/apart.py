@@ -129,9 +129,9 @@ def _serve(asking: IO[bytes], telling: IO[bytes]) -> None:
         except EvbandError as problem:
             telling.write(json.dumps({"error": type(problem).__name__, "message": str(problem)}).encode() + b"\n")
         else:
-            told = [{"trip_id": drive.trip_id, "format": drive.format, "notes": drive.notes,
+            described = [{"trip_id": drive.trip_id, "format": drive.format, "notes": drive.notes,
                      "series": {name: len(time) for name, (time, _) in drive.series.items()}} for drive in drives]  # fmt: skip
-            telling.write(json.dumps({"drives": told}).encode() + b"\n")
+            telling.write(json.dumps({"drives": described}).encode() + b"\n")
             for drive in drives:
                 for time, value in drive.series.values():
                     telling.write(np.asarray(time, _FLOAT).tobytes())
