@@ -119,10 +119,12 @@ def fitting(data: Path, name: str, given: argparse.Namespace) -> Job:
 
     files, hz = FITS[name]
     shape = {} if given.full else {"members": given.members, "epochs": given.epochs}
-    start = {"from_base": False} if not given.full and "from_base" in evband.PowerModel().get_params() else {}
+    start: dict[str, Any] = (
+        {"from_base": False} if not given.full and "from_base" in evband.PowerModel().get_params() else {}
+    )
 
     def fit(**chosen: Any) -> Any:
-        model = evband.PowerModel(**({"hz": hz, "device": "cpu"} | start | chosen))
+        model = evband.PowerModel(hz=hz, device="cpu", **start, **chosen)
         return model.fit(evband.read_trips(str(data / files)))
 
     fit(members=5, epochs=1)  # compiles
@@ -221,7 +223,7 @@ def sliced(sides: list[Side], job: str, how: str) -> list[dict[str, object]]:
         side.process.send_signal(signal.SIGCONT)
         busy.append(side.answer()[1])
     name = f"fit of {job}, {how}"
-    return [row(name, *had, f"slices of {SLICE_S:g} s"), row(name, *busy, "processor seconds")]
+    return [row(name, had[0], had[1], f"slices of {SLICE_S:g} s"), row(name, busy[0], busy[1], "processor seconds")]
 
 
 def main() -> None:
