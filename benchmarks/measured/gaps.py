@@ -36,7 +36,7 @@ PERIODS_S = (1, 2, 5, 15)
 BRIDGE_S = 30.0
 WARMUP_S = 30.0
 MODELS = {  # label -> training rows, thinning
-    "cut": ("cut", 0.0), "bridged": ("bridged", 0.0), "one, thinning 0.1": ("bridged", 0.1),
+    "cut": ("cut", 0.0), "bridged": ("bridged", 0.0), "one": ("bridged", 1.0),
     **{f"alone {period}": (f"alone {period}", 0.0) for period in PERIODS_S[1:]},
 }  # fmt: skip
 Arrays = dict[str, Any]
@@ -92,16 +92,17 @@ def rows_of(trips: Any, channels: tuple[str, ...]) -> Arrays:
 
 def prepare(data: Path) -> None:
     from evband.features.names import resolve_features
+    from evband.preparing import copies_of
+    from evband.settings import Settings
     from evband.trips import Trips
-    from evband.trips.thinning import thinned
 
     HERE.mkdir(parents=True, exist_ok=True)
     for name, (_, wanted) in LOGS.items():
         train, test = split(data, name)
         cut, bridged = (train.on_grid(1.0, bridge_s=s) for s in (0.0, BRIDGE_S))
         channels = resolve_features(wanted, cut)
-        copies = Trips(thinned(trip, BRIDGE_S, np.random.default_rng([0, k])) for k, trip in enumerate(bridged))
-        sets = {"train cut": cut, "train bridged": bridged, "copies": copies}
+        copies = copies_of(bridged, train, Settings(bridge_s=BRIDGE_S))
+        sets = {"train cut": cut, "train bridged": bridged} | {f"copies {k}": Trips(c) for k, c in enumerate(copies)}
         for period in PERIODS_S:
             feed = slower(test, period)
             sets |= {
@@ -156,7 +157,7 @@ def trained(arrays: Arrays, label: str, seed: int, members: int) -> tuple[Any, A
     from evband.bands import Bands
     from evband.calibration import fit_stretches
     from evband.features import FeatureMap
-    from evband.settings import FROM_BASE, Settings
+    from evband.settings import Settings, when_from_base
     from evband.training.loop import Data
     from evband.training.plan import Job, assign_folds, left_out, repeats, resolve_device, train
 
@@ -169,17 +170,19 @@ def trained(arrays: Arrays, label: str, seed: int, members: int) -> tuple[Any, A
     signals = {k: part["signals"][k] for k in names_of(features)}
     known = np.isfinite(part["y"]) & np.all([np.isfinite(s) for s in signals.values()], axis=0)
     features.learn({k: s[known] for k, s in signals.items()}, part["y"][known], hinges=True)
-    sets = [part, part_of(arrays, "copies")] if thinning else [part]
+    numbers = sorted({k.split(".")[0] for k in arrays if k.startswith("copies ")}) if thinning else []
+    sets = [part, *(part_of(arrays, number) for number in numbers)]
     made = [features.arrays({k: p["signals"][k] for k in names_of(features)})[:2] for p in sets]
     x, r = (np.concatenate([m[i] for m in made]) for i in range(2))
     y, start, trip = (np.concatenate([p[k] for p in sets]) for k in ("y", "start", "trip"))
     first = np.append(True, np.diff(trip) != 0)
-    thin = np.repeat([False, True], [len(sets[0]["y"]), len(y) - len(sets[0]["y"])]) if thinning else None
-    data = Data(x, r, (y - features.y_mean) / features.y_std, start | first, trip.astype(np.int64), thin)
+    copy = np.repeat(np.arange(len(sets)), [len(p["y"]) for p in sets]) if thinning else None
+    data = Data(x, r, (y - features.y_mean) / features.y_std, start | first, trip.astype(np.int64), copy)
     speed, lengths = part["signals"]["speed_kmh"], np.bincount(part["trip"])
     fold = assign_folds(lengths, repeats([speed[part["trip"] == t] for t in range(len(lengths))]))
     job = Job(data, fold)
-    settings = replace(Settings(seed=seed, members=members, bridge_s=BRIDGE_S * ages, thinning=thinning), **FROM_BASE)
+    settings = Settings(seed=seed, members=members, bridge_s=BRIDGE_S * ages, thinning=thinning)
+    settings = replace(settings, **when_from_base(settings))
     unknown = np.full(len(part["y"]), np.nan)
     wanted = ("speed_kmh", "acceleration_ms2", "elevation_m", "ambient_temp_c", "kinetic", "speed_change", "fade")
     begin = start_weights(Base.load(), features, {k: part["signals"].get(k, unknown) for k in wanted}, job, settings)
@@ -212,7 +215,7 @@ def work(item: tuple[str, str, int, int, float]) -> list[dict[str, Any]]:
             bands = bands_of(part, features, arch, theta, np.arange(len(part["y"])))
             bands = bands.stretched(np.where(bands.standing, standing, moving))
             found.append(
-                {"log": name, "model": label, "period_s": period, "seed": seed}
+                {"log": name, "model": label, "period_s": period, "members": members, "seed": seed}
                 | scored(bands, np.isin(keys(part), common))
             )
             print(found[-1], flush=True)
@@ -256,7 +259,8 @@ def boosting(data: Path, out: Path, logs: list[str], seed: int) -> None:
         rival = ResidualBoosting(features=LOGS[name][1], hz=1.0, seed=seed, ours=True).fit(list(train))
         bands = rival.predict(list(test))
         rows.append(
-            {"log": name, "model": "boosting", "period_s": 1, "seed": seed} | scored(bands, np.ones(len(bands), bool))
+            {"log": name, "model": "boosting", "period_s": 1, "members": 1, "seed": seed}
+            | scored(bands, np.ones(len(bands), bool))
         )
         print(rows[-1], flush=True)
         (out / "gaps_boosting.json").write_text(json.dumps(rows))

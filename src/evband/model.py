@@ -90,13 +90,14 @@ class PowerModel(Estimator):
             trips.check_fine_enough()
         prior = self.prior if isinstance(self.prior, PowerModel) else None
         given = [name for name, value in self.get_params(deep=False).items() if value is not None]
-        trips, settings = on_grid(Trips.of(trips), settings, prior is None and "bridge_s" not in given)
+        read = Trips.of(trips)
+        trips, settings = on_grid(read, settings, prior is None and "bridge_s" not in given)
         features = prior_features(trips, settings, prior, self.features is not None)
         if self.tune and features is not None:
             raise SettingsError(
                 "settings cannot be tuned and taken from a prior model at once; leave out one of the two."
             )
-        prepared = prepare(trips, settings, features)
+        prepared = prepare(trips, settings, features, read)
         tuning = []
         if self.tune:
             from evband.training.tuning import tune

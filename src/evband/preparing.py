@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from evband.model import PowerModel
     from evband.settings import Settings
     from evband.training.plan import Job
-    from evband.trips import Trips
+    from evband.trips import Trip, Trips
+
+COPIES = 5
 
 
 @dataclass(frozen=True)
@@ -81,8 +83,10 @@ def _describe(arch: Any, features: FeatureMap) -> str:
     )
 
 
-def prepare(trips: Trips, settings: Settings, features: FeatureMap | None = None) -> Prepared:
-    """Features (learned here, unless given) and arrays of gridded training trips."""
+def prepare(
+    trips: Trips, settings: Settings, features: FeatureMap | None = None, read: Trips | None = None
+) -> Prepared:
+    """Features (learned here, unless given) and arrays of gridded training trips; thinned copies are of the trips as `read`."""
     from evband.training.loop import Data
     from evband.training.plan import Job, assign_folds, repeats
 
@@ -98,17 +102,25 @@ def prepare(trips: Trips, settings: Settings, features: FeatureMap | None = None
     rows = logged = features.transform_all(trips)
     if not np.isfinite(rows.y).any():
         raise TripsError(NO_POWER)
-    lengths, trip_of, thin = rows.lengths, rows.trip, None
+    lengths, trip_of, copy = rows.lengths, rows.trip, None
     if settings.bridge_s and settings.thinning:
-        copies = features.transform_all(
-            [
-                thinned(trip, settings.bridge_s, np.random.default_rng([settings.seed, k]))
-                for k, trip in enumerate(trips)
-            ]
-        )
-        trip_of, thin = np.append(trip_of, copies.trip), np.repeat([False, True], [len(rows), len(copies)])
-        rows = Rows.join([rows, copies])
-    data = Data(rows.x, rows.r, (rows.y - features.y_mean) / features.y_std, rows.start, trip_of, thin)
+        sets = [rows, *(features.transform_all(c) for c in copies_of(trips, read or trips, settings))]
+        trip_of = np.concatenate([one.trip for one in sets])
+        copy = np.repeat(np.arange(len(sets)), [len(one) for one in sets])
+        rows = Rows.join(sets)
+    data = Data(rows.x, rows.r, (rows.y - features.y_mean) / features.y_std, rows.start, trip_of, copy)
     speeds = [trip.table["speed_kmh"].to_numpy() for trip in trips]
     job = Job(data, assign_folds(lengths, repeats(speeds)), limits_of(features))
     return Prepared(trips, features, logged, job)
+
+
+def copies_of(trips: Trips, read: Trips, settings: Settings) -> list[list[Trip]]:
+    """`COPIES` of all trips, each thinned otherwise: an epoch draws one of them, and learns less by heart than from a single one."""
+    both = list(zip(read, trips, strict=True))
+    return [
+        [
+            thinned(one, grid, settings.bridge_s, np.random.default_rng([settings.seed, k, number]))
+            for k, (one, grid) in enumerate(both)
+        ]
+        for number in range(COPIES)
+    ]

@@ -98,16 +98,20 @@ def test_batches_hold_every_window_once():
     assert (batches[2] > 0).sum() == len(windows)
 
 
-def test_copies_take_the_place_of_their_trips_in_a_share_of_them():
-    start = np.zeros(2000, bool)
+def test_one_of_the_copies_joins_its_trip_in_a_share_of_them():
+    start = np.zeros(4000, bool)
     start[::100] = True
-    trip, thin = np.repeat(np.tile(np.arange(10), 2), 100), np.repeat([False, True], 1000)
-    segments = find_segments(start, trip, thin)
+    trip, copy = np.repeat(np.tile(np.arange(10), 4), 100), np.repeat(np.arange(4), 1000)
+    segments = find_segments(start, trip, copy)
     rng = np.random.default_rng(0)
     shares = []
     for _ in range(200):
         drawn = segments.drawn(0.3, rng)
-        assert sorted(drawn.trip.tolist()) == list(range(10)), "each trip once, itself or its copy"
-        shares.append(drawn.copy.mean())
-    assert np.mean(shares) == pytest.approx(0.3, abs=0.04)
-    assert most_windows(segments, 128, 32) == most_windows(segments_of([100] * 10), 128, 32)
+        assert sorted(drawn.trip[drawn.copy == 0].tolist()) == list(range(10)), "every trip itself"
+        copied = drawn.trip[drawn.copy > 0].tolist()
+        assert len(set(copied)) == len(copied), "and one copy at most"
+        shares.append(drawn.copy[drawn.copy > 0])
+    assert len(np.concatenate(shares)) / 2000 == pytest.approx(0.3, abs=0.04)
+    np.testing.assert_allclose(np.bincount(np.concatenate(shares))[1:] / 600, 1 / 3, atol=0.06)
+    assert most_windows(segments, 128, 32) == 2 * most_windows(segments_of([100] * 10), 128, 32)
+    assert segments.with_first().copy.tolist() == [0] * 10 + [1] * 10

@@ -2,14 +2,15 @@
 
 import numpy as np
 import polars as pl
+import pytest
 
 from evband.trips import Trip
-from evband.trips.thinning import PERIODS_S, thinned
+from evband.trips.thinning import OFTEN, PERIODS_S, thinned
 from tiny_car import drive
 
 
 def copy_of(trip, seed=0, bridge_s=30.0):
-    return thinned(trip, bridge_s, np.random.default_rng(seed))
+    return thinned(trip, trip.on_grid(1.0, bridge_s=bridge_s), bridge_s, np.random.default_rng(seed))
 
 
 def test_a_copy_has_the_rows_and_the_power_of_the_trip_but_fewer_readings():
@@ -44,3 +45,30 @@ def test_power_is_unknown_where_the_trip_has_no_row():
     inside = copy.filter(pl.col("time_s").is_between(100, 140))
     assert len(inside)
     assert inside["power_kw"].null_count() == len(inside)
+
+
+def test_a_copy_of_readings_is_what_a_grid_of_fewer_of_them_shows():
+    """Readings every 0.7 s off the rows: ages are those of the readings kept, and power that of the whole log."""
+    time = 100.0 + 0.7 * np.arange(700)
+    table = pl.DataFrame(
+        {"time_s": time, "speed_kmh": 40 + 30 * np.sin(time / 9), "power_kw": 10 + 8 * np.cos(time / 9)}
+    )
+    trip = Trip("x", table)
+    copy, grid = copy_of(trip).table, trip.on_grid(1.0, bridge_s=30.0).table
+    both = copy.join(grid, on="time_s", how="inner", suffix="_whole")
+    assert len(both) == len(copy)
+    assert both["power_kw"].to_list() == both["power_kw_whole"].to_list()
+    ages = copy["age_s"].to_numpy()
+    read = copy["time_s"].to_numpy() - ages
+    kept = read[ages > 0]
+    assert np.abs(kept - time[np.abs(time[:, None] - kept).argmin(0)]).max() < 1e-9, (
+        "silences began at readings of the log"
+    )
+    assert (ages % 1 > 1e-6).any()
+
+
+def test_short_periods_are_drawn_more_often():
+    trip = drive("x", 60_000)
+    fresh = copy_of(trip).table["age_s"].to_numpy() == 0.0
+    expected = (OFTEN / PERIODS_S).sum()  # readings a row
+    assert fresh.mean() == pytest.approx(expected, abs=0.03)

@@ -20,7 +20,7 @@ from evband.adaptation.base import Base
 from evband.adaptation.starting import PER_WHEEL, sheet_map
 from evband.features.wheel import INPUTS, USUAL_KG, Wheel, wheel_terms
 from evband.network.heads import HEADS
-from evband.settings import FROM_BASE, Settings
+from evband.settings import Settings, when_from_base
 
 if TYPE_CHECKING:
     from evband.features import FeatureMap
@@ -53,7 +53,7 @@ def suits(features: FeatureMap, settings: Settings, ground: Base) -> bool:
 
 
 def from_base(prepared: Prepared, settings: Settings, given: Sequence[str]) -> tuple[Settings, Floats | None]:
-    """(settings of the fit, where its members start): the base's, with `FROM_BASE` but for what is `given`; or random
+    """(settings of the fit, where its members start): the base's, with what that changes but for what is `given`; or random
     weights, None, where that is wanted or the base does not suit."""
     ground, start, features = Base.load(), None, prepared.features
     if settings.from_base and suits(features, settings, ground):
@@ -63,7 +63,7 @@ def from_base(prepared: Prepared, settings: Settings, given: Sequence[str]) -> t
         start = start_weights(ground, features, signals, prepared.job, settings)
     if start is None:
         return replace(settings, from_base=False), None
-    chosen: dict[str, Any] = {name: value for name, value in FROM_BASE.items() if name not in given}
+    chosen: dict[str, Any] = {name: value for name, value in when_from_base(settings).items() if name not in given}
     return replace(settings, **chosen), start
 
 
@@ -132,9 +132,7 @@ def _solve_heads(arch: Architecture, job: Job, settings: Settings, numbers: rang
     from evband.training.windows import cut, find_segments
 
     data, blocks = job.data, arch.unpack(theta)
-    segments = find_segments(data.start, data.trip, data.thin)
-    windows = cut(segments if segments.copy is None else segments.drawn(0.0, np.random.default_rng(0)),
-                  settings.window, settings.burn_in)  # fmt: skip
+    windows = cut(find_segments(data.start, data.trip, data.copy).with_first(), settings.window, settings.burn_in)
     some = np.unique(np.linspace(0, len(windows) - 1, WINDOWS).astype(int))
     steps = np.arange(settings.window)[:, None]
     at = np.minimum(windows.start[some] + steps, len(data.x) - 1)  # [time, windows]

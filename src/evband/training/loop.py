@@ -35,13 +35,13 @@ class Data:
     y: NDArray[np.float64]  # [rows], standardised; nan where power is unknown
     start: NDArray[np.bool_]  # [rows]: the state is reset before this row
     trip: NDArray[np.int64]  # [rows]: 0, 1, 2 ...
-    thin: NDArray[np.bool_] | None = None  # [rows]: of a copy with fewer readings, after all trips themselves
+    copy: NDArray[np.int64] | None = None  # [rows]: 1, 2 ... in copies with fewer readings, after all trips themselves
 
     @property
     def own(self) -> NDArray[np.bool_]:
         """Rows of the trips themselves whose power is known; in copies they would count twice."""
         known: NDArray[np.bool_] = np.isfinite(self.y)
-        return known if self.thin is None else known & ~self.thin
+        return known if self.copy is None else known & (self.copy == 0)
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ class Trainer:
         self.arch, self.settings, self.members, self.device = arch, settings, members, torch.device(device)
         self.checks = CHECKS
         known = np.isfinite(data.y)
-        segments = find_segments(data.start, data.trip, data.thin)
+        segments = find_segments(data.start, data.trip, data.copy)
         stretches = share_windows(segments, settings.window, settings.burn_in)
         shared = len(stretches.begin) < len(segments.begin)
         self.rows = Rows(
@@ -109,7 +109,7 @@ class Trainer:
             torch.from_numpy((~data.start).astype(np.float32)).to(self.device) if shared else None,
         )
         self.train_segments = [stretches.of_trips(m.train) for m in members]
-        self.held_segments = [stretches.of_trips(m.held_out) for m in members]
+        self.held_segments = [stretches.of_trips(m.held_out).with_first() for m in members]
         suited = [stretches.of_trips(trips) for trips in choices] if choices else self.train_segments
         self.window, self.steps, self.batch = epoch_shape(suited, settings.window, settings.burn_in, settings.batch)
         self.variance = torch.stack([m.prior.variance for m in members]).to(self.device)

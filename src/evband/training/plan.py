@@ -58,15 +58,15 @@ class Job:
 
     def save(self, path: Path) -> None:
         d = self.data
-        thin = np.zeros(len(d.y), bool) if d.thin is None else d.thin
+        copy = np.zeros(len(d.y), np.int64) if d.copy is None else d.copy
         limits = self.limits or Limits(np.zeros((0, d.r.shape[1])), np.zeros(0))
-        np.savez(path, x=d.x, r=d.r, y=d.y, start=d.start, trip=d.trip, fold=self.fold, thin=thin, limit=limits.rows, least=limits.least)  # fmt: skip
+        np.savez(path, x=d.x, r=d.r, y=d.y, start=d.start, trip=d.trip, fold=self.fold, copy=copy, limit=limits.rows, least=limits.least)  # fmt: skip
 
     @classmethod
     def load(cls, path: Path) -> Job:
         with np.load(path, allow_pickle=False) as f:
-            thin = f["thin"] if f["thin"].any() else None
-            data = Data(f["x"], f["r"], f["y"], f["start"], f["trip"], thin)
+            copy = f["copy"] if f["copy"].any() else None
+            data = Data(f["x"], f["r"], f["y"], f["start"], f["trip"], copy)
             return cls(data, f["fold"], Limits(f["limit"], f["least"]))
 
 

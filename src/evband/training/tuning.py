@@ -166,4 +166,4 @@ def _rates(job: Job, settings: Settings, device: str, progress: Watch) -> list[d
 
 def _left_out(job: Job, fold: int) -> NDArray[np.bool_]:
     rows = np.isin(job.data.trip, np.flatnonzero(job.fold == fold))
-    return rows if job.data.thin is None else rows & ~job.data.thin
+    return rows if job.data.copy is None else rows & (job.data.copy == 0)

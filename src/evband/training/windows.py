@@ -26,17 +26,22 @@ class Segments:
     begin: Ints
     length: Ints
     trip: Ints
-    copy: NDArray[np.bool_] | None = None  # of a copy of the trip with fewer readings
+    copy: Ints | None = None  # which copy of its trip with fewer readings it is of: 1, 2 ...; 0: of the trip itself
 
     def of_trips(self, trips: NDArray[np.integer]) -> Segments:
         return self._where(np.isin(self.trip, trips))
 
     def drawn(self, share: float, rng: np.random.Generator) -> Segments:
-        """Of each trip itself or, in a ``share`` of them, its copy."""
+        """Of each trip itself and, in a ``share`` of them, one of its copies, too."""
         if self.copy is None:
             return self
-        copied = rng.random(self.trip.max(initial=0) + 1) < share
-        return self._where(copied[self.trip] == self.copy)
+        trips = self.trip.max(initial=0) + 1
+        which = np.where(rng.random(trips) < share, rng.integers(1, self.copy.max(initial=0) + 1, trips), 0)
+        return self._where((self.copy == 0) | (self.copy == which[self.trip]))
+
+    def with_first(self) -> Segments:
+        """Of each trip itself and its first copy."""
+        return self if self.copy is None else self._where(self.copy <= 1)
 
     def _where(self, keep: NDArray[np.bool_]) -> Segments:
         copy = None if self.copy is None else self.copy[keep]
@@ -56,12 +61,12 @@ class Windows:
 
 
 def find_segments(
-    start: NDArray[np.bool_], trip: NDArray[np.integer], thin: NDArray[np.bool_] | None = None
+    start: NDArray[np.bool_], trip: NDArray[np.integer], copy: NDArray[np.integer] | None = None
 ) -> Segments:
-    """From the rows where the state is reset, each row's trip, and whether it is of a copy."""
+    """From the rows where the state is reset, each row's trip, and which copy of it the row is of."""
     begin = np.flatnonzero(start).astype(np.int64)
     length = np.diff(np.append(begin, len(start)))
-    return Segments(begin, length, trip[begin].astype(np.int64), None if thin is None else thin[begin])
+    return Segments(begin, length, trip[begin].astype(np.int64), None if copy is None else copy[begin].astype(np.int64))
 
 
 def share_windows(segments: Segments, window: int, burn_in: int) -> Segments:
@@ -70,7 +75,7 @@ def share_windows(segments: Segments, window: int, burn_in: int) -> Segments:
     As they are, where that saves few windows: a kernel that resets inside takes a little longer.
     """
     short = segments.length < window
-    same = segments.trip if segments.copy is None else 2 * segments.trip + segments.copy
+    same = segments.trip if segments.copy is None else segments.trip + segments.copy * (segments.trip.max() + 1)
     follows = (same[1:] == same[:-1]) & (segments.begin[1:] == (segments.begin + segments.length)[:-1])
     first = np.flatnonzero(np.append(True, ~(follows & (short[1:] | short[:-1]))))
     copy = None if segments.copy is None else segments.copy[first]
@@ -105,8 +110,9 @@ def most_windows(segments: Segments, window: int, burn_in: int) -> int:
     each = 1 + -(-rest // (window - burn_in))
     if segments.copy is None:
         return int(each.sum())
-    own, copies = (np.bincount(segments.trip, np.where(segments.copy == side, each, 0)) for side in (False, True))
-    return int(np.maximum(own, copies).sum())
+    copies = range(int(segments.copy.max(initial=0)) + 1)
+    own, *others = (np.bincount(segments.trip, np.where(segments.copy == number, each, 0)) for number in copies)
+    return int((own + np.max(others, axis=0)).sum())
 
 
 def epoch_shape(choices: list[Segments], window: int, burn_in: int, batch: int) -> tuple[int, int, int]:
