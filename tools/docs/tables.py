@@ -26,6 +26,7 @@ from tools.docs.compared import MODELS, TASKS, ahead, cells, claim_measured, com
 from tools.docs.goals import goals, values
 from tools.docs.measured import measured, over_seeds
 from tools.docs.shifts import averaged, distilled, epistemic, noise, season, stretches, trip_effect, tuning
+from tools.docs.slow import lead, slow_feeds
 from tools.docs.trips import (
     arrivals,
     cabin,
@@ -244,6 +245,8 @@ def tables() -> dict[str, Callable[[], str]]:
         "trips.stretches": lambda: of_trips(over_stretches, read("trips")),
         "trips.range": lambda: of_trips(ranges, read("trips_range")),
         "trips.so_far": lambda: of_trips(so_far, read("trips_range")),
+        "gaps.slow": lambda: of_trips(slow_feeds, read("gaps")),
+        "gaps.lead": lambda: of_trips(lead, read("gaps")),
         "sizes": lambda: of_trips(sizes, read("sizes")),
         "routers": lambda: of_trips(routers, read("routers")),
         "trips.cabin": lambda: of_trips(cabin, read("trips")),
