@@ -1,10 +1,12 @@
 """What fits of slow feeds are trained on: the trips, copies of them with fewer readings, and epochs for both."""
 
 import numpy as np
+import polars as pl
 
-from evband.preparing import COPIES, prepare
+from evband.model import PowerModel
+from evband.preparing import COPIES, copies_of, prepare
 from evband.settings import FROM_BASE, Settings, when_from_base
-from evband.trips import Trips
+from evband.trips import Trip, Trips
 from tiny_car import drives
 
 SLOW = Settings(bridge_s=30.0)
@@ -36,3 +38,17 @@ def test_fits_from_the_base_take_twice_the_epochs_for_slow_feeds_alone():
     assert when_from_base(Settings()) == FROM_BASE
     assert when_from_base(Settings(bridge_s=30.0, thinning=0.0)) == FROM_BASE
     assert when_from_base(SLOW)["epochs"] == 2 * FROM_BASE["epochs"]
+
+
+def test_copies_of_a_fit_are_of_the_readings_of_its_log(monkeypatch):
+    """Read every 0.7 s: silences in the copies begin at readings, which hardly ever lie on a row."""
+    import evband.preparing as preparing
+
+    read = Trips(
+        Trip(t.trip_id, t.table.drop("segment").with_columns(time_s=0.7 * pl.col("time_s"))) for t in drives(3)
+    )
+    made = []
+    monkeypatch.setattr(preparing, "copies_of", lambda *given: made.append(copies_of(*given)) or made[0])
+    PowerModel(members=2, hidden=8, epochs=1, bridge_s=30.0, calibrate=False, device="cpu").fit(read)
+    ages = np.concatenate([trip.table["age_s"].to_numpy() for trip in made[0][0]])
+    assert np.mean(ages[ages > 0] % 1.0 > 0.01) > 0.5
