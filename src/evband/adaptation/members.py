@@ -25,6 +25,7 @@ LAGS = 30  # rows over which errors are compared
 FARTHEST = 4.0  # scales that an error counts there
 ROUNDS = 4  # of reweighting the Student-t's rows; all but the last on the thinned rows
 EARLY, MANY_ROWS = 5, 400  # rows that are thinned to one, where there are many
+THINNED = np.float32  # precision of thinned rows' tables: they only find the weights of the last round
 FEWEST_ROWS = 30
 EFFECTS = 3  # of a trip
 NEXT_TRIP = 0.5  # of its effects count as noise where the scale is learned: the next trip has its own
@@ -37,12 +38,17 @@ class Evidence:
     """Rows with measured power, in standardised units, trip by trip."""
 
     r: Array  # [rows, roads]
-    h: NDArray[np.float32]  # [members, rows, hidden]
+    h: Any  # [members, rows, hidden] float32: an array, or a tensor on a GPU
     y: Array  # [rows]
     trip: NDArray[np.int64]  # [rows]
     moving: NDArray[np.bool_]  # [rows]
     effect: Array  # [rows, 3], z
     every: int = 1  # of the grid's rows, this one is here
+
+    @property
+    def states(self) -> NDArray[np.float32]:
+        """h as an array."""
+        return np.asarray(self.h if isinstance(self.h, np.ndarray) else self.h.cpu())
 
     @cached_property
     def groups(self) -> list[slice]:
@@ -111,8 +117,8 @@ class Members:
         self.prior = location(views, some)
         roads, size = rows.r.shape[1], self.prior.shape[1]
         shape, exact = (len(self.prior), len(rows.y), size + EFFECTS + 1), rows.every == 1
-        table = np.empty(shape, np.float64 if exact else np.float32)  # phi, z and the error of the prior's weights
-        table[..., :roads], table[..., roads:size], table[..., size:-1] = rows.r, rows.h[some], rows.effect
+        table = np.empty(shape, np.float64 if exact else THINNED)  # phi, z and the error of the prior's weights
+        table[..., :roads], table[..., roads:size], table[..., size:-1] = rows.r, rows.states[some], rows.effect
         table[..., -1] = rows.y - views["head_b"][some, :1] - _times(table[..., :size], self.prior)
         self.table, self.size = table, size
         self.raw = _times(table[..., roads:size], views["head_w"][some, 1].astype(float)) + neutral[some, None]

@@ -34,7 +34,7 @@ _STEP = 0.05
 _FIRST, _NODES = -40.0, 2400  # softplus from -40 to 80
 _SCALES = softplus(_FIRST + _STEP * np.arange(_NODES)) + SCALE_FLOOR
 _AT_ONCE = 32  # rows whose factors are multiplied before a logarithm is taken
-_MOST = 1e8  # squared errors in standardised units: no product of `_AT_ONCE` leaves the range of a float
+SQUARE = 1e8  # squared errors in standardised units: no product of `_AT_ONCE` leaves the range of a float
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ def add_log_likelihood(raw: Array, error: Array, nu: Array, rows: NDArray[np.int
             f = place - node
             w0, w1 = -f * (f - 1.0) * (f - 2.0) / 6.0, (f + 1.0) * (f - 1.0) * (f - 2.0) / 2.0
             w2, w3 = -(f + 1.0) * f * (f - 2.0) / 2.0, (f + 1.0) * f * (f - 1.0) / 6.0
-            square = min(error[m, row] * error[m, row], _MOST) / nu[m]
+            square = min(error[m, row] * error[m, row], SQUARE) / nu[m]
             s0, s1 = scales[node - 1 : node - 1 + count], scales[node : node + count]
             s2, s3 = scales[node + 1 : node + 1 + count], scales[node + 2 : node + 2 + count]
             for k in range(count):

@@ -63,11 +63,16 @@ def adapt(model: PowerModel, trips: Any, seed: int = 0) -> PowerModel:
 
 def evidence(model: PowerModel, trips: Any) -> Evidence:
     """The rows of trips from which a model learns."""
+    return evidence_of(model, *features_of(model, trips))
+
+
+def features_of(model: PowerModel, trips: Any) -> tuple[Any, ...]:
+    """What `evidence_of` asks of trips."""
     parts = [model.feature_map_.transform(trip) for trip in trips]
     x, r, start, y = (np.concatenate([getattr(p, name) for p in parts]) for name in ("x", "r", "start", "y"))
     trip = np.repeat(np.arange(len(parts)), [len(p) for p in parts])
     speed = np.concatenate([t.table["speed_kmh"].to_numpy() for t in trips])
-    return evidence_of(model, x, r, start, y, trip, speed)
+    return x, r, start, y, trip, speed
 
 
 def evidence_of(
@@ -78,6 +83,7 @@ def evidence_of(
     power_kw: Array,
     trip: NDArray[np.int64],
     speed_kmh: Array,
+    h: Any = None,  # [members, rows, hidden], where the network has run already
 ) -> Evidence:
     """The same of rows that are features already."""
     from evband.network.predict import hidden_states
@@ -91,7 +97,7 @@ def evidence_of(
         raise SettingsError(
             f"only {int(known.sum())} rows have measured power, {FEWEST_ROWS} are needed; give a longer log."
         )
-    h = hidden_states(model.architecture_, model.theta_, x, start)
+    h = hidden_states(model.architecture_, model.theta_, x, start) if h is None else h
     h = h if known.all() else h[:, known]
     terms, moving = r[known].astype(float), speed_kmh[known] >= STANDING_KMH
     y = power_kw[known] / model.feature_map_.y_std
@@ -115,10 +121,8 @@ def updated(model: PowerModel, rows: Evidence, trips: int, traces: Sequence[str]
     views = model.architecture_.unpack(theta)
     nu = degrees_of_freedom(model.architecture_, views)
     assert nu is not None
-    ranks = ranks_of(views["head_b"][:, 1] - before.neutral)
     early, scale = rows.thinned, ScalePrior(*before.scale)
-    noise = np.random.default_rng([seed, len(model.fingerprints_)]).standard_normal(precision.shape[:2])
-    likely = []
+    noise, ranks, likely = noise_of(model, seed), ranks_of(views["head_b"][:, 1] - before.neutral), []
     for some in together(len(theta), len(rows.y), precision.shape[1]):
         first, members = (Members(part, some, views, before.neutral, nu) for part in (early, rows))
         error = first.table[..., -1]
@@ -130,13 +134,32 @@ def updated(model: PowerModel, rows: Evidence, trips: int, traces: Sequence[str]
         precision[some] += normal.information
         views["head_b"][some, 1] = before.neutral[some] + offsets.of_a_trip(ranks[some])
         likely.append(offsets.both)
-    after = copy(model)
-    after.theta_, after.fingerprints_ = theta, sorted({*model.fingerprints_, *traces})
-    after.adaptation_ = replace(
+    return after(model, theta, precision, Offsets(np.concatenate(likely)), rows, trips, traces)
+
+
+def noise_of(model: PowerModel, seed: int) -> Array:
+    """[members, Q], xi: another one after each log."""
+    shape = model.adaptation_.precision.shape[:2]
+    return np.random.default_rng([seed, len(model.fingerprints_)]).standard_normal(shape)
+
+
+def after(
+    model: PowerModel,
+    theta: NDArray[np.float32],
+    precision: Array,
+    offsets: Offsets,  # of all members
+    rows: Evidence,
+    trips: int,
+    traces: Sequence[str],
+) -> PowerModel:
+    """A copy of the model that has learned this from rows."""
+    found, before = copy(model), model.adaptation_
+    found.theta_, found.fingerprints_ = theta, sorted({*model.fingerprints_, *traces})
+    found.adaptation_ = replace(
         before,
         precision=precision.astype(np.float32),
-        scale=Offsets(np.concatenate(likely)).moments,
+        scale=offsets.moments,
         minutes=before.minutes + len(rows.y) / model.settings_.hz / 60.0,
         trips=before.trips + trips,
     )
-    return after
+    return found

@@ -25,6 +25,9 @@ Mass = Annotated[float | None, typer.Option(help="Mass with load of cars without
 Drag = Annotated[float | None, typer.Option(help="CdA of cars without a sheet, in m2.")]
 RayAt = Annotated[str, typer.Option("--ray", metavar="auto|ADDRESS|off", help="Run on Ray: here, or on a cluster.")]
 Workers = Annotated[int, typer.Option(min=1, help="Processes, here or on Ray.")]
+Device = Annotated[
+    str, typer.Option(metavar="auto|cpu|cuda", help="Where cars are adapted; a GPU adapts those of a task together.")
+]
 Every = Annotated[int, typer.Option(min=1, help="Keep one row per this many seconds.")]
 Dem = Annotated[
     Path | None, typer.Option("--dem", metavar="DIR", help="Elevation tiles (.hgt, .tif) for logs with coordinates.")
@@ -44,6 +47,7 @@ def fit(
     dem: Dem = None,
     ray: RayAt = "off",
     workers: Workers = 1,
+    device: Device = "auto",
 ) -> None:
     """Start and adapt every car: parts, table, prior and report. Run again, it continues where it stopped.
 
@@ -63,6 +67,7 @@ def update(
     dem: Dem = None,
     ray: RayAt = "off",
     workers: Workers = 1,
+    device: Device = "auto",
 ) -> None:
     """Learn from new trips; those that a car has learned from already are left out.
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -11,14 +13,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from evband.adaptation import Base
+from evband.adaptation.asks import Answer, Steps, done_together
 from evband.adaptation.checks import new_trips
 from evband.adaptation.part import part_meta, part_tensors, read_part, save_part
 from evband.adaptation.probes import consumption
 from evband.adaptation.starting import started
-from evband.errors import EvbandError, FullDiskError, SettingsError, one_line
+from evband.errors import EvbandError, FullDiskError, SettingsError, installed, one_line, require
 from evband.fleet.drift import Drift
 from evband.fleet.lake import DAMAGE, Car, read_cars
-from evband.fleet.learning import learned
+from evband.fleet.learning import learning
 from evband.trips import Trips
 from evband.vehicles import Sheet
 
@@ -43,6 +46,7 @@ class Plan:
     usual: Sheet | None
     level: float = LEVEL
     every: int = 1  # rows, one is kept by predict
+    device: str = "auto"  # that adapts cars
 
     def part(self, car: Car) -> Path:
         return self.folder / "cars" / car.file_name
@@ -53,17 +57,42 @@ def work(plan: Plan, cars: list[Car]) -> list[Row]:
     done = {car.vehicle_id: _done(plan, car) for car in cars} if plan.kind == "fit" else {}
     todo = [car for car in cars if not done.get(car.vehicle_id)]
     trips = read_cars(todo, 1.0, plan.base.settings(1.0, 0).bridge_s)
-    rows: list[Row] = []
-    for car in cars:
-        kept = done.get(car.vehicle_id)
-        rows += [kept] if kept else _one(plan, car, trips.pop(car.vehicle_id))
-    return rows
+    steps = (_one(plan, car, trips.pop(car.vehicle_id)) for car in todo)
+    answer = gpu(plan.device) if plan.kind in ADAPTING else None
+    made = done_together(list(steps), answer) if answer else [done_together([one])[0] for one in steps]
+    found = dict(zip([car.vehicle_id for car in todo], made, strict=True))
+    return [row for car in cars for row in found.get(car.vehicle_id) or [done[car.vehicle_id]]]
 
 
-def _one(plan: Plan, car: Car, trips: Trips | EvbandError) -> list[Row]:
+def gpu(device: str) -> Answer | None:
+    """What adapts many cars side by side where there is a GPU, or where one is asked for."""
+    if device == "cpu" or (device == "auto" and not (_driver() and installed("torch"))):
+        return None
+    torch = require("torch", "--device cuda")
+    if not torch.cuda.is_available():
+        if device == "cuda":
+            raise SettingsError("--device cuda was asked for, but no GPU is usable here; use --device cpu.")
+        return None
+    from evband.adaptation.side_by_side import SideBySide
+
+    return SideBySide("cuda")
+
+
+def _driver() -> bool:
+    """Whether NVIDIA's is there: without it, torch need not be imported to know that there is no GPU."""
+    try:
+        ctypes.CDLL("nvcuda.dll" if os.name == "nt" else "libcuda.so.1")
+    except OSError:
+        return False
+    return True
+
+
+def _one(plan: Plan, car: Car, trips: Trips | EvbandError) -> Steps[list[Row]]:
     try:
         if isinstance(trips, EvbandError):
             raise trips
+        if plan.kind in ADAPTING:
+            return [(yield from ADAPTING[plan.kind](plan, car, trips))]
         return DO[plan.kind](plan, car, trips)
     except FullDiskError:  # of every car that follows, too
         raise
@@ -104,26 +133,29 @@ def _sheet(plan: Plan, car: Car) -> Sheet:
     return sheet
 
 
-def _fit(plan: Plan, car: Car, trips: Trips) -> list[Row]:
+def _fit(plan: Plan, car: Car, trips: Trips) -> Steps[Row]:
     model = started(plan.base, _sheet(plan, car), car.seed)
-    return [_learn(plan, car, model, trips, float(consumption(model).mean()))]
+    return (yield from _learn(plan, car, model, trips, float(consumption(model).mean())))
 
 
-def _update(plan: Plan, car: Car, trips: Trips) -> list[Row]:
+def _update(plan: Plan, car: Car, trips: Trips) -> Steps[Row]:
     if not plan.part(car).exists():
-        return _fit(plan, car, trips)
+        return (yield from _fit(plan, car, trips))
     model, meta = _load(plan, car), part_meta(plan.part(car).read_bytes())
     row = dict(meta["row"])
     try:
         fresh, _ = new_trips(model, trips)
     except EvbandError:  # nothing new
-        return [{**row, TRACES: model.fingerprints_}]
-    return [_learn(plan, car, model, fresh, float(row["expected_kwh_100km"]), Drift.of(meta.get("drift", ())))]
+        return {**row, TRACES: model.fingerprints_}
+    drift = Drift.of(meta.get("drift", ()))
+    return (yield from _learn(plan, car, model, fresh, float(row["expected_kwh_100km"]), drift))
 
 
-def _learn(plan: Plan, car: Car, model: PowerModel, trips: Trips, expected: float, drift: Drift | None = None) -> Row:
+def _learn(
+    plan: Plan, car: Car, model: PowerModel, trips: Trips, expected: float, drift: Drift | None = None
+) -> Steps[Row]:
     """Learn from trips, write the part, and give the row of the table."""
-    found = learned(model, trips, car.seed, plan.level)
+    found = yield from learning(model, trips, car.seed, plan.level)
     drift = reduce(Drift.after, found.readings, drift or Drift())
     model, notes = found.model, found.notes + drift.notes(len(found.readings))
     model.adaptation_ = state = replace(model.adaptation_, notes=tuple(notes))
@@ -182,6 +214,7 @@ def _evaluate(plan: Plan, car: Car, trips: Trips) -> list[Row]:
     return [_row(car, len(trips), hours, warning, **_scores(model, trips))]
 
 
+ADAPTING: dict[str, Callable[[Plan, Car, Trips], Steps[Row]]] = {"fit": _fit, "update": _update}
 DO: dict[str, Callable[[Plan, Car, Trips], list[Row]]] = {
-    "fit": _fit, "update": _update, "predict": _predict, "energy": _energy, "evaluate": _evaluate,
+    "predict": _predict, "energy": _energy, "evaluate": _evaluate,
 }  # fmt: skip

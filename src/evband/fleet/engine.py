@@ -36,12 +36,18 @@ KILLED = "the worker died while it was at this car, perhaps for memory; run this
 
 
 def run(
-    work: Work, shared: Any, batches: Sequence[Batch], lost: Lost, workers: int = 1, ray: str = "off"
+    work: Work,
+    shared: Any,
+    batches: Sequence[Batch],
+    lost: Lost,
+    workers: int = 1,
+    ray: str = "off",
+    gpus: float = 0.0,  # that a batch asks Ray for
 ) -> Iterator[Rows]:
     """Rows of each batch as it ends."""
     workers = min(workers, len(batches))
     if ray != "off":
-        yield from _on_ray(work, shared, batches, lost, workers, ray)
+        yield from _on_ray(work, shared, batches, lost, workers, ray, gpus)
     elif workers <= 1:
         for batch in batches:
             yield work(shared, batch)
@@ -109,7 +115,7 @@ def _pinned() -> Iterator[None]:
 
 
 def _on_ray(
-    work: Work, shared: Any, batches: Sequence[Batch], lost: Lost, workers: int, address: str
+    work: Work, shared: Any, batches: Sequence[Batch], lost: Lost, workers: int, address: str, gpus: float
 ) -> Iterator[Rows]:
     """With what is shared in the object store once, and a bounded number of batches in flight; Ray repeats lost ones."""
     require("ray", "a fleet on Ray")
@@ -120,7 +126,9 @@ def _on_ray(
     if mine:
         _connect(address, workers)
     try:
-        task = ray.remote(work).options(max_retries=2)
+        if gpus > ray.cluster_resources().get("GPU", 0.0):  # batches would wait for it forever
+            raise SettingsError("Ray has no GPU; use --device cpu.")
+        task = ray.remote(work).options(max_retries=2, num_gpus=gpus)
         try:
             thing = ray.put(shared)
         except ray.exceptions.RayError as problem:

@@ -16,7 +16,7 @@ from evband.adaptation.base import Base
 from evband.adaptation.made_up import drive_of_mean
 from evband.adaptation.starting import sheet_of, started
 from evband.errors import ArtifactError, FullDiskError, SettingsError
-from evband.fleet.cars import NUMBERS, TRACES, Plan, lost, work
+from evband.fleet.cars import NUMBERS, TRACES, Plan, gpu, lost, work
 from evband.fleet.engine import run
 from evband.fleet.lake import Car, find_cars
 from evband.fleet.learning import learned
@@ -27,6 +27,8 @@ from evband.logs.writing import write_table
 from evband.trips import Trip, Trips
 
 BATCH, BATCH_ROWS = 50, 1_000_000  # cars and rows
+DEVICES = ("auto", "cpu", "cuda")
+GPU_SHARE = 0.25  # of a GPU that a worker asks Ray for
 TABLES = {"fit": "cars", "update": "cars", "predict": "predict", "energy": "energy", "evaluate": "scores"}
 
 Tell = Callable[[int, int], None]  # (cars done, cars in all)
@@ -53,21 +55,26 @@ def run_fleet(
     dem: str | Path | None = None,
     workers: int = 1,
     ray: str = "off",
+    device: str = "auto",
     tell: Tell | None = None,
 ) -> pl.DataFrame:
     """Do one of `TABLES` with every car of these logs; the table that is written, too."""
+    if device not in DEVICES:
+        raise SettingsError(f"device {device!r} is none of {', '.join(DEVICES)}; choose one.")
+    if device == "cuda" and ray == "off":
+        gpu(device)  # says so here where there is none
     place = Path(folder)
     cars = find_cars(logs, by, own, dem)
     (place / "cars").mkdir(parents=True, exist_ok=True)
     if kind == "predict":
         (place / "predict").mkdir(exist_ok=True)
     known = {} if sheets is None else read_fleet_sheets(Path(sheets))
-    plan = Plan(kind, place, _base(place, kind, base), known, usual_sheet(known, mass_kg, cda_m2), level, every)
+    plan = Plan(kind, place, _base(place, kind, base), known, usual_sheet(known, mass_kg, cda_m2), level, every, device)
     rows: list[dict[str, Any]] = []
     if workers > 1 or ray != "off":
         warm_up(plan.base)
     done = 0
-    for batch in run(work, plan, _batches(cars, workers), lost, workers, ray):
+    for batch in run(work, plan, _batches(cars, workers), lost, workers, ray, GPU_SHARE * (device == "cuda")):
         rows += batch
         done += len({row["vehicle_id"] for row in batch})
         if tell:

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from evband.adaptation.asks import States, Steps, Update, done_together
 from evband.adaptation.checks import another_car, check_evidence
 from evband.adaptation.members import FEWEST_ROWS, Evidence
-from evband.adaptation.update import evidence, updated
+from evband.adaptation.update import evidence_of, features_of
 from evband.bands.mixtures import StudentMixture
 from evband.fleet.rolling import Reading, readings
 from evband.network.heads.base import SCALE_FLOOR
@@ -33,12 +34,13 @@ class Learned:
     readings: list[Reading]  # of rolling resistance (`evband.fleet.drift`)
 
 
-def learned(model: PowerModel, trips: Trips, seed: int, level: float) -> Learned:
+def learning(model: PowerModel, trips: Trips, seed: int, level: float) -> Steps[Learned]:
     """Learn from all trips but the last, score that one as a new drive, learn from it, too.
 
     The network runs over each trip once: its hidden states do not depend on what is learned.
     """
-    rows, traces = evidence(model, trips), trips.fingerprints
+    features, traces = features_of(model, trips), trips.fingerprints
+    rows = evidence_of(model, *features, (yield States(model, features[0], features[2])))
     notes = check_evidence(model, rows.y, rows.r)
     if rows.moving.sum() < FEWEST_ROWS:
         notes.append("it hardly moves in these logs, so little is learned from them")
@@ -47,18 +49,24 @@ def learned(model: PowerModel, trips: Trips, seed: int, level: float) -> Learned
     *_, last = rows.groups
     before, new = rows.of(slice(0, last.start)), 1
     if len(before.y) >= FEWEST_ROWS:
-        model, rows = updated(model, before, len(trips) - 1, traces[:-1], seed), rows.of(last)
+        model, rows = (yield Update(model, before, len(trips) - 1, traces[:-1], seed)), rows.of(last)
     else:
         new = len(trips)
     scores = scores_ahead(model, rows.of(rows.groups[-1]), level)
-    model = updated(model, rows, new, traces[-new:], seed)
+    model = yield Update(model, rows, new, traces[-new:], seed)
     return Learned(model, scores, notes + another_car(model), read)
+
+
+def learned(model: PowerModel, trips: Trips, seed: int, level: float) -> Learned:
+    """The same of one car."""
+    (found,) = done_together([learning(model, trips, seed, level)])
+    return found
 
 
 def ahead(model: PowerModel, rows: Evidence) -> StudentMixture:
     """The distribution of these rows' power in kW."""
     views, features = model.architecture_.unpack(model.theta_), model.feature_map_
-    h = rows.h
+    h = rows.states
     mu = (h @ views["head_w"][:, 0, :, None])[..., 0] + views["road_w"] @ rows.r.T + views["head_b"][:, :1]
     raw = (h @ views["head_w"][:, 1, :, None])[..., 0] + views["head_b"][:, 1:2]
     nu = degrees_of_freedom(model.architecture_, views)

@@ -99,9 +99,10 @@ def _bins(model: PowerModel, rows: Evidence) -> Bins:
     features = model.feature_map_
     assert isinstance(features, SheetMap)
     views = model.architecture_.unpack(model.theta_)
+    h = rows.states
     location, scale = (views["head_w"][:, k, :, None] for k in (0, 1))
-    mu = (rows.h @ location)[..., 0].mean(0) + rows.r @ views["road_w"].mean(0) + views["head_b"][:, 0].mean()
-    s = np.asarray(np.logaddexp(0.0, (rows.h @ scale)[..., 0] + views["head_b"][:, 1:2]).mean(0), float)
+    mu = (h @ location)[..., 0].mean(0) + rows.r @ views["road_w"].mean(0) + views["head_b"][:, 0].mean()
+    s = np.asarray(np.logaddexp(0.0, (h @ scale)[..., 0] + views["head_b"][:, 1:2]).mean(0), float)
     mass, drag, crr = features.wheel
     unit = features.y_std / mass * 1000.0  # W/kg
     terms = {name: rows.r[:, ROADS.index(name)] * features.r_scale[ROADS.index(name)] for name in TERMS}
