@@ -50,7 +50,7 @@ class Offsets:
 
     def of_a_trip(self, ranks: Array) -> Array:
         """[members], each member's quantile of the next trip's level, which has a level of its own."""
-        blurred = np.einsum("mko,kot->mt", self.both, NEAR)
+        blurred = self.both.reshape(len(self.both), -1) @ NEAR.reshape(-1, len(OFFSETS))
         summed = np.cumsum(blurred / blurred.sum(1, keepdims=True), 1)
         return np.array([np.interp(rank, one, OFFSETS) for rank, one in zip(ranks, summed, strict=True)])
 

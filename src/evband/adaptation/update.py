@@ -88,6 +88,16 @@ def evidence_of(
     """The same of rows that are features already."""
     from evband.network.predict import hidden_states
 
+    known = measured(power_kw)
+    h = hidden_states(model.architecture_, model.theta_, x, start) if h is None else h
+    h = h if known.all() else h[:, known]
+    terms, moving = r[known].astype(float), speed_kmh[known] >= STANDING_KMH
+    y = power_kw[known] / model.feature_map_.y_std
+    return Evidence(terms, h, y, trip[known], moving, trip_effects(model, terms))
+
+
+def measured(power_kw: Array) -> NDArray[np.bool_]:
+    """Rows with measured power, of which there must be some."""
     known = np.isfinite(power_kw)
     if not known.any():
         raise TripsError(
@@ -97,11 +107,7 @@ def evidence_of(
         raise SettingsError(
             f"only {int(known.sum())} rows have measured power, {FEWEST_ROWS} are needed; give a longer log."
         )
-    h = hidden_states(model.architecture_, model.theta_, x, start) if h is None else h
-    h = h if known.all() else h[:, known]
-    terms, moving = r[known].astype(float), speed_kmh[known] >= STANDING_KMH
-    y = power_kw[known] / model.feature_map_.y_std
-    return Evidence(terms, h, y, trip[known], moving, trip_effects(model, terms))
+    return np.asarray(known)
 
 
 def trip_effects(model: PowerModel, terms: Array) -> Array:

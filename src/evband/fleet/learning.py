@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,17 +10,18 @@ import numpy as np
 from evband.adaptation.asks import States, Steps, Update, done_together
 from evband.adaptation.checks import another_car, check_evidence
 from evband.adaptation.members import FEWEST_ROWS, Evidence
-from evband.adaptation.update import evidence_of, features_of
+from evband.adaptation.update import evidence_of, features_of, measured
 from evband.bands.mixtures import StudentMixture
 from evband.fleet.rolling import Reading, readings
 from evband.network.heads.base import SCALE_FLOOR
 from evband.network.inference import degrees_of_freedom, softplus
-from evband.trips import Trips
+from evband.trips import Trip, Trips
 
 if TYPE_CHECKING:
     from evband.model import PowerModel
 
 EVERY = 10  # rows one is scored: errors last seconds, so means over all would hardly be others
+PORTION = 50_000  # rows learned from at a time: 200 MB of hidden states
 FEWEST_TRIPS = 3  # that a model has learned from before trips are read against it
 
 
@@ -39,22 +40,56 @@ def learning(model: PowerModel, trips: Trips, seed: int, level: float) -> Steps[
 
     The network runs over each trip once: its hidden states do not depend on what is learned.
     """
-    features, traces = features_of(model, trips), trips.fingerprints
-    rows = evidence_of(model, *features, (yield States(model, features[0], features[2])))
-    notes = check_evidence(model, rows.y, rows.r)
-    if rows.moving.sum() < FEWEST_ROWS:
-        notes.append("it hardly moves in these logs, so little is learned from them")
+    *earlier, (late, traces) = portions(trips)
     known = model.adaptation_.trips >= FEWEST_TRIPS
-    read = readings(model, rows) if known else []
+    notes, read, moving = list[str](), list[Reading](), 0
+    for some, names in [*earlier, (late, traces)]:
+        rows = yield from _evidence(model, some)
+        notes += check_evidence(model, rows.y, rows.r)
+        read += readings(model, rows) if known else []
+        moving += int(rows.moving.sum())
+        if some is not late:
+            model = yield Update(model, rows, len(names), names, seed)
+    if moving < FEWEST_ROWS:
+        notes.append("it hardly moves in these logs, so little is learned from them")
     *_, last = rows.groups
     before, new = rows.of(slice(0, last.start)), 1
     if len(before.y) >= FEWEST_ROWS:
-        model, rows = (yield Update(model, before, len(trips) - 1, traces[:-1], seed)), rows.of(last)
+        model, rows = (yield Update(model, before, len(traces) - 1, traces[:-1], seed)), rows.of(last)
     else:
-        new = len(trips)
+        new = len(traces)
     scores = scores_ahead(model, rows.of(rows.groups[-1]), level)
     model = yield Update(model, rows, new, traces[-new:], seed)
-    return Learned(model, scores, notes + another_car(model), read)
+    return Learned(model, scores, list(dict.fromkeys(notes)) + another_car(model), read)
+
+
+def _evidence(model: PowerModel, trips: Trips) -> Steps[Evidence]:
+    features = features_of(model, trips)
+    measured(features[3])
+    return evidence_of(model, *features, (yield States(model, features[0], features[2])))
+
+
+def portions(trips: Trips) -> list[tuple[Trips, list[str]]]:
+    """Trips and their fingerprints, `PORTION` rows or fewer at a time, so that memory does not grow with the log: longer
+    trips are cut, and of a log so large those without measured power left out."""
+    if sum(map(len, trips)) <= PORTION:
+        return [(trips, trips.fingerprints)]
+    found: list[list[tuple[Trip, str]]] = []
+    rows = PORTION
+    for trip, trace in zip(trips, trips.fingerprints, strict=True):
+        for k in range(0, len(trip), PORTION):
+            table = trip.table.slice(k, PORTION)
+            if not trip.has("power_kw") or table["power_kw"].count() < FEWEST_ROWS:
+                continue
+            rows += len(table)
+            if rows > PORTION:
+                found.append([])
+                rows = len(table)
+            name = f" {k}" if k else ""
+            found[-1].append((replace(trip, trip_id=trip.trip_id + name, table=table), trace + name))
+    if not found:
+        return [(trips[:1], trips.fingerprints[:1])]
+    return [(Trips([trip for trip, _ in some]), [trace for _, trace in some]) for some in found]
 
 
 def learned(model: PowerModel, trips: Trips, seed: int, level: float) -> Learned:
