@@ -52,7 +52,7 @@ def prepare(cars: int) -> None:
             for name, values in signals.items():
                 found.setdefault(name, []).append(values.astype(np.float32))
     rows = found.pop("rows")
-    arrays = {name: np.array(v) if name == "wheel" else np.concatenate(v) for name, v in found.items()}
+    arrays: dict[str, Any] = {name: np.array(v) if name == "wheel" else np.concatenate(v) for name, v in found.items()}
     FILE.parent.mkdir(exist_ok=True)
     np.savez_compressed(FILE, rows=np.array(rows).reshape(cars, TRIPS), **arrays)
 
@@ -88,7 +88,7 @@ def steps(car: Car) -> Any:
     from evband.adaptation.update import evidence_of
 
     model, features = car["model"], car["features"]
-    rows = evidence_of(model, *features, (yield States(model, features[0], features[2])))
+    rows = evidence_of(model, *features, h=(yield States(model, features[0], features[2])))
     *_, last = rows.groups
     model = yield Update(model, rows.of(slice(0, last.start)), TRIPS - 1, ["a"], car["seed"])
     return (yield Update(model, rows.of(last), 1, ["b"], car["seed"]))
@@ -164,7 +164,7 @@ def differences(cars: list[Car], models: list[Any]) -> Iterator[dict[str, Any]]:
 
     ours = [band(car, model) for car, model in zip(cars, models, strict=True)]
     for name, kind in (("single", np.float32), ("double", np.float64)):
-        members.THINNED = kind  # type: ignore[misc, assignment]
+        members.THINNED = kind  # type: ignore[assignment]
         theirs = adapted(cars, 1, one_by_one)
         off = [np.abs(a - band(car, b)).max() for car, a, b in zip(cars, ours, theirs, strict=True)]
         weights = [np.abs(a.theta_ - b.theta_).max() for a, b in zip(models, theirs, strict=True)]

@@ -53,8 +53,8 @@ class SideBySide:
         found: dict[int, Any] = {}
         for some in [*_alike_states(asks), *_alike_updates(asks)]:
             try:
-                answer = hidden_states_of if isinstance(asks[some[0]], States) else updated_of
-                found |= zip(some, answer([asks[k] for k in some], self.device), strict=True)  # type: ignore[arg-type]
+                answer: Any = hidden_states_of if isinstance(asks[some[0]], States) else updated_of
+                found |= zip(some, answer([asks[k] for k in some], self.device), strict=True)
             except torch.cuda.OutOfMemoryError:
                 pass
         return [found[k] if found.get(k) is not None else alone(ask) for k, ask in enumerate(asks)]
@@ -64,7 +64,7 @@ class SideBySide:
 
 
 def _alike_states(asks: list[Ask]) -> Iterator[list[int]]:
-    """Numbers of asks that share recurrent weights and fit on the device, those of like length together."""
+    """Numbers of asks that share the recurrent weights of the first."""
     every = [(k, ask) for k, ask in enumerate(asks) if isinstance(ask, States)]
     some: list[int] = []
     first: States | None = None
@@ -124,7 +124,7 @@ def _alike_updates(asks: list[Ask]) -> Iterator[list[int]]:
 
 
 def _longest(rows: Evidence) -> int:
-    return max(group.stop - group.start for group in rows.groups)
+    return max(int(group.stop - group.start) for group in rows.groups)
 
 
 @dataclass(frozen=True)
@@ -168,7 +168,8 @@ class Normal:
     moment: Tensor  # [trips, members, 3]
 
     def step(self, precision: Tensor, more: Tensor | float = 0.0) -> Tensor:
-        return torch.linalg.solve_ex(self.information + precision, (self.gain + more)[..., None])[0][..., 0]
+        step: Tensor = torch.linalg.solve_ex(self.information + precision, (self.gain + more)[..., None])[0]
+        return step[..., 0]
 
     def drawn(self, precision: Tensor, noise: Tensor) -> Tensor:
         size = self.gain.shape[-1]

@@ -145,8 +145,8 @@ def updated(model: PowerModel, rows: Evidence, trips: int, traces: Sequence[str]
 
 def noise_of(model: PowerModel, seed: int) -> Array:
     """[members, Q], xi: another one after each log."""
-    shape = model.adaptation_.precision.shape[:2]
-    return np.random.default_rng([seed, len(model.fingerprints_)]).standard_normal(shape)
+    members, size, _ = model.adaptation_.precision.shape
+    return np.random.default_rng([seed, len(model.fingerprints_)]).standard_normal((members, size))
 
 
 def after(

@@ -60,8 +60,9 @@ def work(plan: Plan, cars: list[Car]) -> list[Row]:
     steps = (_one(plan, car, trips.pop(car.vehicle_id)) for car in todo)
     answer = gpu(plan.device) if plan.kind in ADAPTING else None
     made = done_together(list(steps), answer) if answer else [done_together([one])[0] for one in steps]
-    found = dict(zip([car.vehicle_id for car in todo], made, strict=True))
-    return [row for car in cars for row in found.get(car.vehicle_id) or [done[car.vehicle_id]]]
+    found = {name: [row] for name, row in done.items() if row}
+    found |= zip([car.vehicle_id for car in todo], made, strict=True)
+    return [row for car in cars for row in found[car.vehicle_id]]
 
 
 def gpu(device: str) -> Answer | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -66,10 +67,10 @@ def learning(model: PowerModel, trips: Trips, seed: int, level: float) -> Steps[
 def _evidence(model: PowerModel, trips: Trips) -> Steps[Evidence]:
     features = features_of(model, trips)
     measured(features[3])
-    return evidence_of(model, *features, (yield States(model, features[0], features[2])))
+    return evidence_of(model, *features, h=(yield States(model, features[0], features[2])))
 
 
-def portions(trips: Trips) -> list[tuple[Trips, list[str]]]:
+def portions(trips: Trips) -> list[tuple[Trips, Sequence[str]]]:
     """Trips and their fingerprints, `PORTION` rows or fewer at a time, so that memory does not grow with the log: longer
     trips are cut, and of a log so large those without measured power left out."""
     if sum(map(len, trips)) <= PORTION:
