@@ -87,8 +87,8 @@ def steps(car: Car) -> Any:
     from evband.adaptation.asks import States, Update
     from evband.adaptation.update import evidence_of
 
-    model, features = car["model"], car["features"]
-    rows = evidence_of(model, *features, h=(yield States(model, features[0], features[2])))
+    model, (x, r, start, power, trip, speed) = car["model"], car["features"]
+    rows = evidence_of(model, x, r, start, power, trip, speed, (yield States(model, x, start)))
     *_, last = rows.groups
     model = yield Update(model, rows.of(slice(0, last.start)), TRIPS - 1, ["a"], car["seed"])
     return (yield Update(model, rows.of(last), 1, ["b"], car["seed"]))

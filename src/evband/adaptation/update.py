@@ -66,7 +66,7 @@ def evidence(model: PowerModel, trips: Any) -> Evidence:
     return evidence_of(model, *features_of(model, trips))
 
 
-def features_of(model: PowerModel, trips: Any) -> tuple[Any, ...]:
+def features_of(model: PowerModel, trips: Any) -> tuple[Any, Any, Any, Any, Any, Any]:
     """What `evidence_of` asks of trips."""
     parts = [model.feature_map_.transform(trip) for trip in trips]
     x, r, start, y = (np.concatenate([getattr(p, name) for p in parts]) for name in ("x", "r", "start", "y"))

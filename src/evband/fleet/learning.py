@@ -67,7 +67,7 @@ def learning(model: PowerModel, trips: Trips, seed: int, level: float) -> Steps[
 def _evidence(model: PowerModel, trips: Trips) -> Steps[Evidence]:
     features = features_of(model, trips)
     measured(features[3])
-    return evidence_of(model, *features, h=(yield States(model, features[0], features[2])))
+    return evidence_of(model, *features, (yield States(model, features[0], features[2])))
 
 
 def portions(trips: Trips) -> list[tuple[Trips, Sequence[str]]]:
