@@ -5,6 +5,7 @@ import polars as pl
 import pytest
 
 import evband
+from evband.adaptation import members
 from evband.errors import SettingsError
 from evband.fleet import cars, fit_fleet, learning, run_fleet
 from evband.fleet.engine import run
@@ -32,6 +33,7 @@ def test_a_fleet_side_by_side_has_the_table_of_one_by_one(lake, tmp_path, monkey
     pytest.importorskip("torch")
     from evband.adaptation.side_by_side import SideBySide
 
+    monkeypatch.setattr(members, "THINNED", np.float64)  # as side by side
     one = fit_fleet([str(lake)], tmp_path / "one", device="cpu", **NUMBERS)
     rows(5).with_columns(vehicle_id=pl.lit("a")).write_parquet(tmp_path / "new.parquet")
     later = run_fleet("update", [str(tmp_path / "new.parquet")], tmp_path / "one", device="cpu")
