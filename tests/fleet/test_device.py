@@ -1,11 +1,12 @@
 """A task's cars side by side, as on a GPU: the same table as one by one; and logs too long to be learned from at once."""
 
+import shutil
+
 import numpy as np
 import polars as pl
 import pytest
 
 import evband
-from evband.adaptation import members
 from evband.errors import SettingsError
 from evband.fleet import cars, fit_fleet, learning, run_fleet
 from evband.fleet.engine import run
@@ -26,20 +27,21 @@ def lake(tmp_path_factory):
 def assert_same(ours: pl.DataFrame, theirs: pl.DataFrame) -> None:
     assert ours["warning"].to_list() == theirs["warning"].to_list()
     for name in ("trips", "crps_kw", "coverage", "energy_kwh_100km", "lower", "upper"):
-        np.testing.assert_allclose(*(t[name].cast(pl.Float64).to_numpy() for t in (ours, theirs)), rtol=1e-3)
+        np.testing.assert_allclose(*(t[name].cast(pl.Float64).to_numpy() for t in (ours, theirs)), rtol=1e-5)
 
 
 def test_a_fleet_side_by_side_has_the_table_of_one_by_one(lake, tmp_path, monkeypatch) -> None:
+    """The update begins with the same parts: their float16 may round another way after the two fits."""
     pytest.importorskip("torch")
     from evband.adaptation.side_by_side import SideBySide
 
-    monkeypatch.setattr(members, "THINNED", np.float64)  # as side by side
     one = fit_fleet([str(lake)], tmp_path / "one", device="cpu", **NUMBERS)
+    shutil.copytree(tmp_path / "one", tmp_path / "same")
     rows(5).with_columns(vehicle_id=pl.lit("a")).write_parquet(tmp_path / "new.parquet")
     later = run_fleet("update", [str(tmp_path / "new.parquet")], tmp_path / "one", device="cpu")
     monkeypatch.setattr(cars, "gpu", lambda device: SideBySide("cpu"))
     assert_same(fit_fleet([str(lake)], tmp_path / "many", **NUMBERS), one)
-    assert_same(run_fleet("update", [str(tmp_path / "new.parquet")], tmp_path / "many"), later)
+    assert_same(run_fleet("update", [str(tmp_path / "new.parquet")], tmp_path / "same"), later)
 
 
 def test_a_gpu_that_is_not_there_and_a_device_that_is_none_are_one_sentence(lake, tmp_path) -> None:
