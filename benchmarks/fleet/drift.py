@@ -32,7 +32,7 @@ from evband.fleet.learning import learned
 from evband.fleet.rolling import Reading
 
 FIRST, OTHERS, LEARNED, BEFORE, AFTER, RISES = 20_000, 30_000, 4, 40, 10, (0.0, 0.1, 0.2, 0.3)
-LIMITS = (7.4, drift.RISE, 9.4)
+LIMITS = (7.2, drift.RISE, 9.2)
 PER_YEAR, DRAWN = 1_000, 5_000
 
 

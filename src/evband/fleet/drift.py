@@ -9,10 +9,12 @@ their 1/v, and f = (sum of (x - m)^2 / v + `BEFORE` `USUAL`) / (n - 1 + `BEFORE`
 
 and a sum  S <- max(0, S + d U - d^2 / 2),  d = `CHANGE` / sqrt(f (v + 1/W)),  which is the logarithm of how much likelier
 the readings are with a rise by `CHANGE` from some trip on than without (Page's CUSUM, self-starting after Hawkins 1987),
-is an alarm where it reaches `RISE`; another goes downwards to `FALL`. `RISE` was set so that simulated cars without a
-change, others than those whose alarms are reported, have one alarm in ten years of 1,000 trips each
-(`benchmarks.fleet.drift`). While a sum is above `HELD`, readings do not join those that others are judged by; after an
-alarm the car is judged by its readings from then on.
+is an alarm where it reaches `RISE`, less log 2 for a reading of two trips, which has half as many chances of a false one
+in a year; another goes downwards to `FALL`. `RISE` was set so that simulated cars without a change, others than those
+whose alarms are reported, have one alarm in ten years of 1,000 trips each (`benchmarks.fleet.drift`). f rests mostly on
+`USUAL`: readings just after a change would widen what they are judged by. d is at most `LARGEST`, or else three readings
+far out would be an alarm. While a sum is above `HELD`, readings do not join those that others are judged by; after an alarm
+the car is judged by its readings from then on.
 """
 
 from __future__ import annotations
@@ -26,10 +28,10 @@ from scipy.special import ndtri, stdtr
 
 from evband.fleet.rolling import Reading
 
-CHANGE, RISE, FALL = 0.3, 8.4, 10.0  # limits of the two sums: false alarms are spent on rises
-MOST, LARGEST = 2.6, 2.6  # of scores; of d
-BETWEEN = 0.08**2  # of readings: wet roads, load
-BEFORE, USUAL = 30.0, 1.3  # readings' spread over what their variances say, and how many readings that is worth
+CHANGE, RISE, FALL = 0.3, 8.2, 12.0  # limits of the two sums: false alarms are spent on rises
+MOST, LARGEST = 2.3, 1.7  # of scores; of d
+BETWEEN = 0.05**2  # of readings: wet roads, load
+BEFORE, USUAL = 100.0, 1.2  # readings' spread over what their variances say, and how many readings that is worth
 FEWEST = 5  # readings that others are judged by
 HELD = 3.85  # a sum from which readings wait: after a change they would blur what they are judged by
 LATE = 0.3  # weight of the newest reading in the recent change
@@ -63,7 +65,8 @@ class Drift:
             score = float(np.clip(ndtri(stdtr(degrees, distance / deviation)), -MOST, MOST))
             d = min(CHANGE / deviation, LARGEST)
             up, down = (max(0.0, total + way * d * score - d**2 / 2.0) for total, way in ((up, 1.0), (down, -1.0)))
-        if up >= RISE or down >= FALL:
+        sooner = math.log(reading.trips)
+        if up >= RISE - sooner or down >= FALL - sooner:
             return Drift(alarm=recent)
         on = replace(self, up=up, down=down, since=self.since + 1, recent=recent)
         if max(up, down) > HELD:

@@ -2,12 +2,13 @@
 
 Errors of the mean along a trip that the model has not learned from are the share x of rolling resistance, which is asked
 for, and what each trip has of its own, with the covariance that each has along the way: wind, which pushes by drag and
-turns within minutes; the cabin's draw, more at first and going up and down; load, seen in inertia and slopes; brakes that
-give back more or less; noise of rows; and heights, unknown (`HILLS`) or logged with an error. What heights give they take
-again along the way, so they blur x only by what lies between start and end, which generalised least squares knows. How
-noisy rows and heights are is chosen for each reading by restricted likelihood. A trip that is as long as the one before it is
-taken as its way back, if the hills of one road there and back explain the errors of the two better than those of two roads:
-then slopes are opposite, and nothing is left of them but what the logs cannot tell apart.
+turns within minutes; the cabin's draw, more at first and going up and down, by shares of what the weather asks for; load,
+seen in inertia and slopes; brakes that give back more or less; noise of rows; and heights, unknown (`HILLS`) or logged
+with an error. What heights give they take again along the way, so they blur x only by what lies between start and end,
+which generalised least squares knows. How noisy rows and heights are is chosen for each reading by restricted likelihood.
+A trip is taken as the way back of the one before it, or as some of it, if the hills of one road there and back explain
+the errors of the two better than those of two roads: then slopes are opposite, and nothing is left of them but what the
+logs cannot tell apart.
 """
 
 from __future__ import annotations
@@ -32,19 +33,19 @@ Array = NDArray[np.float64]
 
 TERMS = ("rolling", "aero", "slope", "inertia")  # whose sum is the power at the wheels
 SECONDS, MOST_BINS = 6, 200  # of a bin of rows; in a trip
-STRANGE = 8.0  # deviations at which an error is cut
-CABIN, AT_FIRST, WARM_S = 0.4, 0.4, 300.0  # W/kg throughout and at first, and how long that is
+STRANGE, OFTEN = 8.0, 0.5  # deviations from the trip's median at which an error is cut; W/kg, added to deviations there
+COLD, HOT, ANY = 100.0, 70.0, 850.0  # W/C that a cabin asks for; W where the temperature is not logged
+ALWAYS, LEAST = 0.5, 0.1  # W/kg of a trip's own draw in any weather; that the weather asks for at least
+THROUGHOUT, AT_FIRST, WARM_S = 0.5, 0.6, 300.0  # of what is asked for, all the way and at first, and how long that is
 LOAD, BRAKES = 0.045, 0.1  # share of the mass; of what is braked
 WIND = ((1.5, 85.0), (0.6, 16.0))  # m/s along the road, and over how many seconds that changes
-CYCLING = (0.15, 80.0)  # W/kg of the cabin's draw, s
+CYCLING = (0.25, 80.0)  # of what is asked for, s
 ROWS, FLOOR = 1.5, 0.1  # rows that count as one; W/kg of a bin's error that lasts through it
 HILLS = ((6.3, 1400.0), (21.0, 10_000.0))  # deviation of heights and the length over which they change, m
 SEEN, HEIGHT = 0.14, (0.5, 30.0)  # of hills that are left where elevation is logged; its error in m, and for how many s
 NOISES, HEIGHTS = (0.3, 1.0, 3.0), (0.35, 1.0, 2.8)  # times the variance of rows; times heights that no log has seen
-ALIKE, LIKELY = (
-    0.02,
-    3.0,
-)  # share by which the ways there and back may differ in length; log odds that such trips are one
+ALIKE = 0.02  # share by which the ways there and back may differ in length
+LIKELY, UNLIKELY = 3.0, -1.0  # log odds that a trip as long as the one before it, or a shorter one, is its way back
 
 
 class Reading(NamedTuple):
@@ -68,6 +69,7 @@ class Bins(NamedTuple):
     place: Array  # m from the start
     time: Array  # s
     length: float  # m, of the whole way
+    cabin: float  # W/kg that the weather asks for
     seen: bool  # its heights are logged
 
 
@@ -88,8 +90,8 @@ def readings(model: PowerModel, rows: Evidence) -> list[Reading]:
         if done:  # with the one before
             done = False
             continue
-        alike = then is not None and not trip.seen and abs(then.length - trip.length) < ALIKE * trip.length
-        both = _both(trip, then) if alike and then is not None else None
+        near = then is not None and not trip.seen and then.length < (1.0 + ALIKE) * trip.length
+        both = _both(trip, then) if near and then is not None else None
         done = both is not None
         found.append(both or _reading(_best([trip]), 1))
     return found
@@ -107,7 +109,8 @@ def _bins(model: PowerModel, rows: Evidence) -> Bins:
     unit = features.y_std / mass * 1000.0  # W/kg
     terms = {name: rows.r[:, ROADS.index(name)] * features.r_scale[ROADS.index(name)] for name in TERMS}
     speed = terms["rolling"] / (crr * GRAVITY)
-    place, weight = np.cumsum(speed), 1.0 / (s * unit) ** 2
+    place, weight, error = np.cumsum(speed), 1.0 / (s * unit) ** 2, (rows.y - mu) * unit
+    usual, strange = np.median(error), STRANGE * np.hypot(s * unit, OFTEN)
     first = np.arange(0, len(s), max(SECONDS, -(-len(s) // MOST_BINS)))
     total = np.add.reduceat(weight, first)
 
@@ -115,17 +118,28 @@ def _bins(model: PowerModel, rows: Evidence) -> Bins:
         return np.asarray(np.add.reduceat(weight * values, first) / total)
 
     return Bins(
-        means(np.clip(rows.y - mu, -STRANGE * s, STRANGE * s) * unit), ROWS / total + FLOOR**2,
+        means(np.clip(error, usual - strange, usual + strange)), ROWS / total + FLOOR**2,
         means(PER_WHEEL * terms["rolling"]), means(PER_WHEEL * AIR * drag / mass * speed**2),
         means(PER_WHEEL * (terms["inertia"] + terms["slope"])), means(np.maximum(0.0, -sum(terms.values()))),
-        means(speed), means(place), means(np.arange(float(len(s)))), float(place[-1]), bool(terms["slope"].any()),
+        means(speed), means(place), means(np.arange(float(len(s)))), float(place[-1]),
+        _asked(rows, features) / mass, bool(terms["slope"].any()),
     )  # fmt: skip
+
+
+def _asked(rows: Evidence, features: SheetMap) -> float:
+    """W that cabins draw on average in the trip's weather."""
+    cold, hot, unknown = (
+        float(rows.r[0, ROADS.index(name)] * features.r_scale[ROADS.index(name)])
+        for name in ("cold", "hot", "ambient unknown")
+    )
+    return ANY if unknown > 0.5 else COLD * cold + HOT * hot
 
 
 def _both(there: Bins, back: Bins) -> Reading | None:
     """Of two trips as a way there and back; None where the hills that they show are not the same."""
     together, apart = (_best([there, back], mirrored) for mirrored in (True, False))
-    return _reading(together, 2) if together.likelihood + LIKELY > apart.likelihood else None
+    odds = LIKELY if back.length > (1.0 - ALIKE) * there.length else UNLIKELY
+    return _reading(together, 2) if together.likelihood + odds > apart.likelihood else None
 
 
 def _reading(fit: Fit, trips: int) -> Reading:
@@ -160,12 +174,16 @@ def _fit(error: Array, rolling: Array, covariance: Array) -> Fit:
 def _own(trip: Bins) -> Array:
     """Covariance of what a trip has of its own."""
     apart = (trip.time[:, None] - trip.time) ** 2
+    asked = math.hypot(trip.cabin, LEAST)
     effects = np.stack([
-        np.full(len(trip.time), CABIN), AT_FIRST * np.exp(-trip.time / WARM_S), LOAD * trip.weight, BRAKES * trip.braking
+        np.full(len(trip.time), math.hypot(ALWAYS, THROUGHOUT * asked)), AT_FIRST * asked * np.exp(-trip.time / WARM_S),
+        LOAD * trip.weight, BRAKES * trip.braking,
     ])  # fmt: skip
     wind = sum(deviation**2 * np.exp(-apart / seconds**2) for deviation, seconds in WIND)
     return np.asarray(
-        effects.T @ effects + np.outer(trip.drag, trip.drag) * wind + CYCLING[0] ** 2 * np.exp(-apart / CYCLING[1] ** 2)
+        effects.T @ effects
+        + np.outer(trip.drag, trip.drag) * wind
+        + (CYCLING[0] * asked) ** 2 * np.exp(-apart / CYCLING[1] ** 2)
     )
 
 
@@ -174,7 +192,7 @@ def _hills(trips: list[Bins], mirrored: bool) -> Array:
     if not mirrored:
         return np.asarray(block_diag(*(_climb(one.place, one.speed) for one in trips)))
     there, back = trips
-    return _climb(np.append(there.place, back.length - back.place), np.append(there.speed, -back.speed))
+    return _climb(np.append(there.place, there.length - back.place), np.append(there.speed, -back.speed))
 
 
 def _climb(place: Array, speed: Array) -> Array:
