@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,8 +27,9 @@ from scipy.special import stdtr, stdtrit
 from benchmarks.common.results_file import show, write
 from benchmarks.measured.trip_cabins import cabin_of, unknown_ahead
 from benchmarks.measured.trip_drives import LOGS, Drives, splits_of
-from evband.energy import Drive, ErrorModel, TripMean, fit_errors, stretch_energy
+from evband.energy import Drive, EnergyBand, ErrorModel, TripMean, fit_errors, stretch_energy
 from evband.energy.cabin import Cabin
+from evband.energy.floor import below
 from evband.energy.planned import Planned, fit_planned
 
 Array = NDArray[np.float64]
@@ -44,10 +46,17 @@ class Band(NamedTuple):
     log: str
     trip: str
     error: float
-    half: float  # of the 90 % band
+    needed: float  # the error over the 90 % band's side that it fell on
+    half: float  # of the 90 % band's width
     scale: float
     dof: float
     used: float
+
+
+def band_of(log: str, band: EnergyBand, used: float) -> Band:
+    """An energy band, and what was used."""
+    half, error = band.quantile(0.95) - band.mean_kwh, used - band.mean_kwh
+    return Band(log, band.trip_id, error, abs(error) / half, half, band.scale_kwh, band.dof, used)
 
 
 def linear(drives: Iterable[Drive]) -> list[Drive]:
@@ -81,13 +90,14 @@ def bands(log: str, drives: list[Drive], errors: ErrorModel, cut: Callable[[Driv
     found = []
     for raw in drives:
         drive = errors.mean.of(raw)
-        for which in cut(drive):
-            if np.isfinite(drive.power_kw[which]).mean() < 0.5 or which.stop - which.start < 10 * drive.hz:
-                continue
-            band, used = stretch_energy(drive, which, errors, so_far), measured(drive, which)
-            half = band.scale_kwh * float(stdtrit(band.dof, 0.95))
-            found.append(Band(log, drive.trip_id, used - band.mean_kwh, half, band.scale_kwh, band.dof, used))
+        for which in filter(partial(judged, drive), cut(drive)):
+            found.append(band_of(log, stretch_energy(drive, which, errors, so_far), measured(drive, which)))
     return found
+
+
+def judged(drive: Drive, which: slice) -> bool:
+    """Whether enough was measured of these rows."""
+    return bool(np.isfinite(drive.power_kw[which]).mean() >= 0.5 and which.stop - which.start >= 10 * drive.hz)
 
 
 def unknown_bands(log: str, drives: list[Drive], errors: ErrorModel, cabin: Cabin, so_far: bool) -> list[Band]:
@@ -95,12 +105,11 @@ def unknown_bands(log: str, drives: list[Drive], errors: ErrorModel, cabin: Cabi
     found = []
     for raw in drives:
         drive = errors.mean.of(raw)
-        for which in rest(drive):
+        for which in filter(partial(judged, drive), rest(drive)):
             expected, unsure = unknown_ahead(log, drive, cabin, which.start, so_far)
-            more = float(unsure.sum()) / drive.hz / 3600.0
-            for band in bands(log, [expected], replace(errors, mean=TripMean()), rest, so_far):
-                scale = float(np.hypot(band.scale, more))
-                found.append(band._replace(scale=scale, half=band.half * scale / band.scale))
+            band, more = stretch_energy(expected, which, errors, so_far), float(unsure.sum()) / drive.hz / 3600.0
+            band = replace(band, scale_kwh=float(np.hypot(band.scale_kwh, more)))
+            found.append(band_of(log, band, measured(expected, which)))
     return found
 
 
@@ -113,7 +122,8 @@ def average(log: str, train: list[Drive], test: list[Drive]) -> list[Band]:
     for d in test:
         if np.isfinite(d.power_kw).mean() >= 0.5 and len(d) >= 10 * d.hz:
             km, used = float(d.distance_km[-1]), measured(d, slice(None))
-            found.append(Band(log, d.trip_id, used - float(use.mean()) * km, scale * km * float(stdtrit(len(use) - 1, 0.95)), scale * km, len(use) - 1, used))  # fmt: skip
+            error, half = used - float(use.mean()) * km, scale * km * float(stdtrit(len(use) - 1, 0.95))
+            found.append(Band(log, d.trip_id, error, abs(error) / half, half, scale * km, len(use) - 1, used))
     return found
 
 
@@ -134,9 +144,8 @@ def planned_bands(log: str, drives: Drives, errors: ErrorModel) -> tuple[list[Ba
         for kept, extra in ((more, found), (plain, Planned(0.0, 0.0, 0.0, 10))):
             assert extra is not None
             shift, variance = extra.over(plan.distance_km[-1], extra.counted_km(plan.speed_kmh, plan.hz))
-            scale = float(np.hypot(band.scale_kwh, np.sqrt(variance)))
-            half = scale * float(stdtrit(band.dof, 0.95))
-            kept.append(Band(log, drive.trip_id, used - band.mean_kwh - float(shift), half, scale, band.dof, used))
+            scale, mean = float(np.hypot(band.scale_kwh, np.sqrt(variance))), band.mean_kwh + float(shift)
+            kept.append(band_of(log, replace(band, scale_kwh=scale, mean_kwh=mean), used))
     return more, plain
 
 
@@ -182,7 +191,7 @@ def plans(log: str, split: str | int, found: Found) -> None:
 
 
 def needed_at_90(items: list[Band], weight: Array) -> float:
-    needed = np.array([abs(b.error) / b.half for b in items])
+    needed = np.array([b.needed for b in items])
     order = np.argsort(needed)
     at = int(np.searchsorted(np.cumsum(weight[order]) / weight.sum(), 0.9 - 1e-9))
     return float(needed[order][min(at, len(order) - 1)])
@@ -191,7 +200,7 @@ def needed_at_90(items: list[Band], weight: Array) -> float:
 def summary(items: list[Band]) -> dict[str, float]:
     keys = [(b.log, b.trip) for b in items]
     weight = np.array([1.0 / keys.count(k) for k in keys])
-    inside = np.array([abs(b.error) <= b.half for b in items])
+    inside = np.array([b.needed <= 1.0 for b in items])
     used = np.array([b.used for b in items])
     share = float(np.sum(weight * [2 * b.half for b in items]) / np.sum(weight * used))
     return {
@@ -228,8 +237,9 @@ def arrivals(found: Found) -> list[dict[str, object]]:
         chance, arrived = [], []
         for b in items:
             for f in factor.get((b.log, b.trip), ()):
-                battery = f * middle[b.log, b.trip]
-                chance.append(float(stdtr(b.dof, (battery - (b.used - b.error)) / b.scale)))
+                battery, mean = f * middle[b.log, b.trip], b.used - b.error
+                scale = below(b.scale, mean, b.dof) if name == "evband" and battery < mean else b.scale
+                chance.append(float(stdtr(b.dof, (battery - mean) / scale)))
                 arrived.append(float(b.used <= battery))
         p, y = np.array(chance), np.array(arrived)
         bins = np.clip((p * 5).astype(int), 0, 4)

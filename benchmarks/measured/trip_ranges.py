@@ -48,9 +48,12 @@ def reached(log: str, drive: Drive, errors: ErrorModel, at: int, so_far: bool, c
     way = long_enough(Ahead.of(rest, errors, doubts=once), Ahead.of(drive, errors, doubts=again), used, past)
     low, middle, high = way.reach(used, past)
     km = float(rest.distance_km[np.argmax(drawn >= used)])
-    half = (high - low) / 2.0
-    side = high - middle if km > middle else middle - low
-    return Band(log, drive.trip_id, half * (km - middle) / max(side, 1e-9), half, half, np.inf, km)
+    return _band(log, drive, km, low, middle, high)
+
+
+def _band(log: str, drive: Drive, km: float, low: float, middle: float, high: float) -> Band:
+    half, side = (high - low) / 2.0, high - middle if km > middle else middle - low
+    return Band(log, drive.trip_id, km - middle, abs(km - middle) / max(side, 1e-9), half, half, np.inf, km)
 
 
 def cuts(drive: Drive) -> Iterator[int]:
@@ -85,8 +88,7 @@ def average(log: str, train: list[Drive], test: list[Drive]) -> list[Band]:
             km, kwh = float(drive.rows(rest).distance_km[-1]) if at < len(drive) else 0.0, measured(drive, rest)
             if np.isfinite(drive.power_kw[rest]).mean() < 0.5 or km < LEAST_KM or kwh <= 0:
                 continue
-            half, side = kwh * (high - low) / 2.0, kwh * (high - middle if km > kwh * middle else middle - low)
-            found.append(Band(log, drive.trip_id, half * (km - kwh * middle) / side, half, half, np.inf, km))
+            found.append(_band(log, drive, km, kwh * low, kwh * middle, kwh * high))
     return found
 
 

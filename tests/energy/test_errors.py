@@ -234,8 +234,8 @@ def test_the_linear_path_is_weighed_in_where_it_is_better_over_trips():
     assert np.allclose(seen.mean, seen.members.mean(0))
     assert seen.members.mean(axis=1).std() == pytest.approx(drives[0].members.mean(axis=1).std())
     assert TripMean.from_dict(json.loads(json.dumps(found.to_dict()))) == found
-    assert fit_mean(drives[:5])[0] == TripMean(0.5)  # too few to say
-    assert fit_mean([replace(d, linear=None) for d in drives[:5]])[0] == TripMean()
+    assert fit_mean(drives[:5])[0].weight == 0.5  # too few to say
+    assert fit_mean([replace(d, linear=None) for d in drives[:5]])[0].weight == 0.0
 
 
 def test_an_error_that_grows_with_speed_is_corrected_between_trips_and_rows_agree_with_drives():
@@ -248,14 +248,53 @@ def test_an_error_that_grows_with_speed_is_corrected_between_trips_and_rows_agre
     left = [np.mean(found.of(d).mean - d.mean - 0.02 * (d.speed_kmh - 65)) for d in drives]
     assert np.std(left) < 0.15  # instead of 0.5 kW without
     plain = TripErrors.of(drives).without(3).mean()
-    assert of_others[3] == plain  # a drive is judged by a mean that never saw it
+    assert of_others[3] == replace(plain, apart_kw=found.apart_kw)  # a drive is judged by a mean that never saw it
     d = drives[3]
     some = slice(100, 150)
     rows = found.rows(d.mean[some], d.linear[some], d.speed_kmh[some], None)
-    assert np.allclose(rows, found.added(d)[some])
+    assert np.allclose(rows, (found.of(d).mean - d.mean)[some])
 
 
-@pytest.mark.parametrize("change", [{"weight": 2.0}, {"slopes": [1.0]}, {"most_kw": float("nan")}, {"centres": "x"}])
+def test_a_member_that_runs_wild_neither_moves_nor_widens_a_trip():
+    rng = np.random.default_rng(13)
+    drives = []
+    for i in range(12):
+        members = 10.0 + 0.3 * rng.normal(size=(6, 600))
+        drives.append(replace(drive(rng.normal(size=600), str(i), members=members), mean=members.mean(axis=0)))
+    found, _ = fit_mean(drives)
+    assert 0.5 < found.apart_kw < 2.0
+    wild = drives[0].members.copy()
+    wild[2, 100:110] += 240.0
+    tame = found.of(replace(drives[0], mean=wild.mean(axis=0), members=wild))
+    plain = found.of(drives[0])
+    assert np.abs(tame.mean - plain.mean).max() < found.apart_kw
+    assert tame.members.mean(axis=1).std() < 1.2 * plain.members.mean(axis=1).std()
+    assert np.array_equal(found.tamed(drives[1].members[:, :1]), drives[1].members[:, :1])
+
+
+def test_disagreement_counts_by_what_trips_told_of_it_and_in_full_beyond():
+    model = ErrorModel(0.0, 0.1, 0.0, 20.0, 5.0, 0.0, 1.0, 1.0, 20, spread=0.2, usual=1.0)
+    for eu, counts in ((0.5, 0.1), (1.0, 0.2), (4.0, 3.2)):
+        members = np.array([-1.0, 1.0]) * np.sqrt(eu / 2.0)
+        assert model.epistemic(members) == pytest.approx(counts)
+        assert model.epistemic(0.25 * members, 0.25) == pytest.approx(counts * 0.25**2)  # kWh over a quarter of an hour
+
+
+@pytest.mark.parametrize(("honest", "low", "high"), [(True, 0.5, 2.0), (False, 0.0, 0.05)])
+def test_trips_tell_how_much_of_the_disagreement_shows_in_their_errors(honest, low, high):
+    rng = np.random.default_rng(14)
+    drives = []
+    for i in range(120):
+        apart = 0.2 if i % 2 else 2.0
+        members = 10.0 + apart * np.array([[-1.0], [1.0]]) / np.sqrt(2.0) + np.zeros((2, 300))
+        error = (apart if honest else 0.1) * rng.standard_t(5) + 0.1 * rng.normal(size=300)
+        drives.append(drive(error, str(i), members=members))
+    assert low <= fit_errors(drives, TripMean()).spread <= high
+
+
+@pytest.mark.parametrize(
+    "change", [{"weight": 2.0}, {"slopes": [1.0]}, {"most_kw": float("nan")}, {"apart_kw": -1.0}, {"centres": "x"}]
+)
 def test_a_damaged_mean_is_an_error(change):
     with pytest.raises(ArtifactError, match="mean over trips"):
         TripMean.from_dict(TripMean().to_dict() | change)
@@ -263,10 +302,15 @@ def test_a_damaged_mean_is_an_error(change):
 
 def test_what_an_earlier_version_saved_is_read_as_it_was_meant():
     saved = ErrorModel(0.0, 0.1, 0.1, 20.0, 5.0, 0.5, 1.0, 2.0, 20).to_dict()
-    old = ErrorModel.from_dict({k: v for k, v in saved.items() if k not in ("spread", "tails", "mean")})
+    old = ErrorModel.from_dict({k: v for k, v in saved.items() if k not in ("spread", "tails", "usual", "mean")})
     assert old.dof == pytest.approx(19)
     assert old.spread == 1.0
     assert old.mean == TripMean()
+    members = np.array([-30.0, 30.0])
+    assert old.epistemic(members) == pytest.approx(members.var(ddof=1))
+    before = TripMean(0.25).to_dict()
+    del before["apart_kw"]
+    assert TripMean.from_dict(before) == TripMean(0.25)
 
 
 def test_one_odd_trip_does_not_widen_all_bands():

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evband.energy.drives import Drive
 from evband.energy.errors import ErrorModel
+from evband.energy.floor import below
 from evband.energy.planned import Planned
 from evband.energy.so_far import SoFar
 from evband.energy.student import stdtr, stdtrit
@@ -119,18 +121,22 @@ class Ahead:
         hours = self.seconds / 3600.0
         shift, variance = past.ahead(self.seconds, self.size / self.seconds)
         mean = self.mean_kwh + shift * hours
-        parts = {"trip": variance * hours**2, "model": self.errors.epistemic(self.members_kwh)}
+        parts = {"trip": variance * hours**2, "model": self.errors.epistemic(self.members_kwh, hours)}
         if self.planned is not None:
             more, parts["plan"] = self.planned.over(self.km, self.counted_km)
             mean = mean + more
         return mean, parts | {name: kwh**2 for name, kwh in self.doubts.items()}
 
-    def chances(self, battery_kwh: float, past: SoFar, battery_sd: float = 0.0) -> Array:
+    def chances(self, battery_kwh: Any, past: SoFar, battery_sd: float = 0.0) -> Array:
         """P(the battery reaches each point): it must not be empty anywhere before, so the chance never rises again.
 
-        `battery_sd`: standard deviation in kWh of what the battery holds."""
+        `battery_sd`: standard deviation in kWh of what the battery holds. Batteries [cars, 1] go with a `past` of such columns."""
         mean, scale = self.energy(past)
-        return np.minimum.accumulate(stdtr(self.errors.dof, (battery_kwh - mean) / np.hypot(scale, battery_sd)))
+        rate = mean[..., -1:] / max(float(self.km[-1]), 1e-9)
+        low = below(scale, np.maximum(mean, rate * self.km), self.errors.dof)
+        scale = np.where(battery_kwh < mean, low, scale)
+        chance = stdtr(self.errors.dof, (battery_kwh - mean) / np.hypot(scale, battery_sd))
+        return np.minimum.accumulate(chance, axis=-1)
 
     def reach(
         self, battery_kwh: float, past: SoFar, p: tuple[float, ...] = (0.05, 0.5, 0.95), battery_sd: float = 0.0

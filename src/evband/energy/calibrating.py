@@ -48,12 +48,16 @@ class RowMean:
         self._weights = features.least_squares() if mean.weight else None
         self._idle = not mean.weight and not any(mean.slopes)
 
-    def added(self, network_kw: Array, speed_kmh: Array, road: NDArray[np.float32]) -> Array:
-        """[n] kW on top of the network's mean, of rows with these road-load features [n, K]."""
+    def of(
+        self, network_kw: Array, members_kw: Array, speed_kmh: Array, road: NDArray[np.float32]
+    ) -> tuple[Array, Array]:
+        """(mean [n], members [M, n]) in kW of rows with these road-load features [n, K]; of members only what they differ by counts."""
+        members = self.mean.tamed(members_kw)
+        mean = network_kw if members is members_kw else network_kw + (members - members_kw).mean(axis=0)
         if self._idle:
-            return np.zeros(len(network_kw))
+            return mean, members
         linear, climb = road_rows(self._features, road, self._weights)
-        return self.mean.rows(network_kw, linear, np.maximum(np.nan_to_num(speed_kmh), 0.0), climb)
+        return mean + self.mean.rows(mean, linear, np.maximum(np.nan_to_num(speed_kmh), 0.0), climb), members
 
 
 def energy_part(
@@ -75,7 +79,7 @@ def energy_part(
     model.energy_ = errors.to_dict()
     problems = of_steady_drives(model)
     if problems and ours:
-        errors = fit_errors(drives, TripMean(1.0))
+        errors = fit_errors(drives, TripMean(1.0, apart_kw=errors.mean.apart_kw))
         problems.append(BY_PATH)
     problems = [*(f"its log alone says that {text}" for text in contradictions(features) if ours), *problems]
     cabin = fit_cabin(trips) if CABIN in features.channels else None

@@ -11,7 +11,8 @@ mean of e over T seconds has variance
     g (tau^2 + s^2 phi(T/L) + R/T) + k EU,   phi(x) = 2 (x - 1 + exp(-x)) / x^2
 
 which for T far over L is the plain  tau^2 + LRV/T + k EU  with LRV = R + 2 s^2 L, and stays right for short stretches. EU is the
-variance over members of their mean power, k how much of it shows in the errors of trips. g is how noisy the model itself calls the
+variance over members of their mean power, k how much of it shows in the errors of trips. Calibration trips tell k only for an EU
+that they had: what is beyond their usual EU (a season or a speed they lacked) counts in full, k min(EU, usual) + max(EU - usual, 0). g is how noisy the model itself calls the
 stretch: (1 - c) + c (its aleatoric variance over that of the calibration trips); c = 0 would give a motorway the errors of a
 traffic jam. Trips' errors have heavy tails (one odd trip in ten), so the parts are fitted by the likelihood of a Student-t with
 `tails` degrees of freedom, and a new trip's band is a t whose degrees of freedom also know how few trips it rests on:
@@ -27,7 +28,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evband.energy.drives import OUTSIDE, Drive
-from evband.energy.mean import TripMean
+from evband.energy.mean import FAR, TripMean
 from evband.errors import ArtifactError
 
 Array = NDArray[np.float64]
@@ -46,6 +47,11 @@ def disagreement(members: Array) -> Array:
     return np.asarray(members.var(axis=0) * (len(members) / max(len(members) - 1, 1)))
 
 
+def counted(spread: Any, k: float, usual: Any) -> Any:
+    """k of what members usually disagreed by, and all beyond."""
+    return k * np.minimum(spread, usual) + np.maximum(spread - usual, 0.0)
+
+
 @dataclass(frozen=True)
 class ErrorModel:
     """The parts of the error of mean power, from trips that their predictors never saw."""
@@ -62,15 +68,16 @@ class ErrorModel:
     lasting: float = 1.0  # correlation of the trip effect so far with that of the rest: heaters warm up, winds turn
     spread: float = 1.0  # k
     tails: float = GAUSSIAN
+    usual: float = FAR**2  # kW^2, the EU up to which calibration trips told k
     mean: TripMean = field(default_factory=TripMean)
 
     @property
     def dof(self) -> float:
         return 1.0 / (1.0 / self.tails + 1.0 / (self.trips - 1))
 
-    def epistemic(self, members: Array) -> Array:
-        """k EU in the unit of `members` squared: [M, ...] -> [...]."""
-        return self.spread * disagreement(members)
+    def epistemic(self, members: Array, hours: Any = 1.0) -> Array:
+        """What EU adds, of members' mean power [M, ...] -> [...] kW^2, or of their energies over so many `hours` -> kWh^2."""
+        return np.asarray(counted(disagreement(members), self.spread, self.usual * np.square(hours)))
 
     @property
     def trip_effect(self) -> float:
@@ -86,7 +93,9 @@ class ErrorModel:
         """Of the energy over a stretch: `size_s` is the sum of its g over its seconds, `members_kwh` [M, ...] the members' energies;
         errors without EU are `unit` times those of this model."""
         hours = unit * seconds / 3600.0
-        return np.sqrt(self.of_mean(seconds, size_s / seconds) * hours * hours + self.epistemic(members_kwh))
+        return np.sqrt(
+            self.of_mean(seconds, size_s / seconds) * hours * hours + self.epistemic(members_kwh, seconds / 3600.0)
+        )
 
     def sizes(self, drive: Drive) -> Array:
         """g of every row of a drive."""
@@ -103,7 +112,12 @@ class ErrorModel:
     @classmethod
     def from_dict(cls, saved: Any) -> ErrorModel:
         """Inverse of `to_dict`; a model file is not to be trusted."""
-        before = {"spread": 1.0, "tails": GAUSSIAN, "mean": TripMean().to_dict()}  # what earlier versions did
+        before = {
+            "spread": 1.0,
+            "tails": GAUSSIAN,
+            "usual": FAR**2,
+            "mean": TripMean().to_dict(),
+        }  # what earlier versions did
         try:
             saved = before | dict(saved)
             values: dict[str, Any] = {f.name: float(saved[f.name]) for f in fields(cls) if f.name != "mean"}
@@ -114,7 +128,7 @@ class ErrorModel:
         sane = all(np.isfinite(v) for v in values.values()) and min(values[k] for k in ("slow_s", "noise", "most")) > 0
         if (
             not sane
-            or min(values[k] for k in ("tau2", "slow", "fast", "share", "lasting", "spread")) < 0
+            or min(values[k] for k in ("tau2", "slow", "fast", "share", "lasting", "spread", "usual")) < 0
             or values["lasting"] > 1
             or values["trips"] < 2
             or values["tails"] <= 0

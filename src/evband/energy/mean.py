@@ -9,7 +9,8 @@ with one weight w (the linear path is least squares on the road-load features) a
 squared, standstill and climb. Both are learned from the mean errors of calibration trips, one number per trip: w by their mean
 absolute error, beta by ridge regression whose strength is chosen by leaving trips out, and 0 unless it lowers the mean absolute
 error there by more than that gain's own standard error. With too few trips to tell, both halves count alike: the mean of two
-forecasts is seldom worse than either. Row bands do not use any of it.
+forecasts is seldom worse than either. Where a row is unlike any in training, single members run wild (hundreds of kW): none counts
+as farther from the middle member than 99 % of calibration rows saw one. Row bands do not use any of it.
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ LEAST_TRIPS = 9  # fewer say nothing about a slope
 UNTOLD = 0.5  # w where so few trips cannot tell
 FARTHEST = 3.0  # a row is corrected by at most so many times what any calibration trip was
 COLUMNS = 4
+WILD = 0.99  # share of calibration rows whose farthest member is believed
+FAR = 1e9  # kW: believe all
 
 
 @dataclass(frozen=True)
@@ -43,33 +46,33 @@ class TripMean:
     slopes: tuple[float, ...] = (0.0,) * COLUMNS  # beta, kW per unit of `row_columns`
     centres: tuple[float, ...] = (0.0,) * COLUMNS  # c
     most_kw: float = 0.0  # a row's correction is at most so large
+    apart_kw: float = FAR  # a member counts at most so far from the middle one
 
     def of(self, drive: Drive) -> Drive:
         """The drive with this mean; its members move along and differ as before: where they do, the linear path guesses, too."""
-        added = self.added(drive)
-        return drive if added is None else replace(drive, mean=drive.mean + added, members=drive.members + added)
+        members = self.tamed(drive.members)
+        mean = drive.mean if members is drive.members else drive.mean + (members - drive.members).mean(axis=0)
+        added = self.rows(mean, drive.linear, drive.speed_kmh, drive.climb_ms)
+        return replace(drive, mean=mean + added, members=members + added)
 
-    def added(self, drive: Drive) -> Array | None:
-        """[T] kW that come on top of the network's mean; None where nothing does."""
-        if self.weight == 0.0 and not any(self.slopes):
-            return None
-        return self._rest(drive) - self.weight * drive.mean
+    def tamed(self, members: Array) -> Array:
+        """Members' rows [M, n], those that run wild brought back to `apart_kw` from the middle one."""
+        if self.apart_kw >= FAR or np.ptp(members, axis=0).max(initial=0.0) <= self.apart_kw:
+            return members
+        middle = np.median(members, axis=0)
+        return np.asarray(middle + np.clip(members - middle, -self.apart_kw, self.apart_kw))
 
     def rows(self, network: Array, linear: Array | None, speed_kmh: Array, climb_ms: Array | None) -> Array:
         """[n] kW on top of the network's mean, of rows of any drives."""
         added = self._own(speed_kmh, climb_ms)
         return added if linear is None or not self.weight else added + self.weight * (linear - network)
 
-    def _rest(self, drive: Drive) -> Array:
-        own = self._own(drive.speed_kmh, drive.climb_ms)
-        return own + self.weight * (drive.mean if drive.linear is None else drive.linear)
-
     def _own(self, speed_kmh: Array, climb_ms: Array | None) -> Array:
         columns = row_columns(speed_kmh, climb_ms) - np.array(self.centres)
         return np.asarray(np.clip(columns @ np.array(self.slopes), -self.most_kw, self.most_kw))
 
     def to_dict(self) -> dict[str, Any]:
-        return {"weight": self.weight, "slopes": list(self.slopes), "centres": list(self.centres), "most_kw": self.most_kw}  # fmt: skip
+        return {"weight": self.weight, "slopes": list(self.slopes), "centres": list(self.centres), "most_kw": self.most_kw, "apart_kw": self.apart_kw}  # fmt: skip
 
     @classmethod
     def from_dict(cls, saved: Any) -> Self:
@@ -77,14 +80,17 @@ class TripMean:
         try:
             slopes, centres = (tuple(float(x) for x in saved[name]) for name in ("slopes", "centres"))
             weight, most = float(saved["weight"]), float(saved["most_kw"])
-        except (KeyError, TypeError, ValueError) as problem:
+            apart = float(saved.get("apart_kw", FAR))  # earlier versions believed all
+        except (AttributeError, KeyError, TypeError, ValueError) as problem:
             raise ArtifactError(
                 f"The mean over trips in the model file is damaged ({problem}); fit it again."
             ) from None
-        sane = np.isfinite([weight, most, *slopes, *centres]).all() and 0 <= weight <= 1 and most >= 0
+        sane = (
+            np.isfinite([weight, most, apart, *slopes, *centres]).all() and 0 <= weight <= 1 and min(most, apart) >= 0
+        )
         if not sane or len(slopes) != COLUMNS or len(centres) != COLUMNS:
             raise ArtifactError("The mean over trips in the model file is damaged; fit it again.")
-        return cls(weight, slopes, centres, most)
+        return cls(weight, slopes, centres, most, apart)
 
 
 def row_columns(speed_kmh: Array, climb_ms: Array | None) -> Array:
@@ -131,11 +137,23 @@ class TripErrors(NamedTuple):
 def fit_mean(drives: Sequence[Drive]) -> tuple[TripMean, list[TripMean]]:
     """(the mean of these drives, for each of them that of the others): what is left of a drive by a mean that was fitted to it,
     too, says too little about the next one. Predicted by members (and a linear path) that never saw them."""
-    errors = TripErrors.of(drives)
+    tame = TripMean(apart_kw=_believed(drives))
+    errors = TripErrors.of([tame.of(d) for d in drives])
     if len(drives) < LEAST_TRIPS:
-        mean = TripMean(0.0 if errors.linear is None else UNTOLD)
+        mean = replace(tame, weight=0.0 if errors.linear is None else UNTOLD)
         return mean, [mean] * len(drives)
-    return errors.mean(), [errors.without(trip).mean() for trip in range(len(drives))]
+    found = [errors.mean(), *(errors.without(trip).mean() for trip in range(len(drives)))]
+    mean, *of_others = (replace(one, apart_kw=tame.apart_kw) for one in found)
+    return mean, of_others
+
+
+def _believed(drives: Sequence[Drive]) -> float:
+    """kW by which the farthest member differs from the middle one, in all but the wildest rows."""
+    return float(np.quantile(np.concatenate([_farthest(d.members) for d in drives]), WILD))
+
+
+def _farthest(members: Array) -> Array:
+    return np.asarray(np.abs(members - np.median(members, axis=0)).max(axis=0))
 
 
 def _ridge(x: Array, error: Array) -> Array:

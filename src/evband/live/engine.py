@@ -150,7 +150,10 @@ class Group:
         power = np.where(self._check.trusted[known] & (np.abs(power) < 1200.0), power, np.nan)
         measuring = np.full(len(cars), self.calibrate) & self._check.trusted[known]
         noise = (raw[:, 3] / self._factors[cars, self._steps.which(x)]) ** 2
-        mean = raw[:, 0] if self._over_trips is None else raw[:, 0] + self._over_trips.added(raw[:, 0], speed, r)
+        mean = raw[:, 0]
+        if self._over_trips is not None:
+            mean, members = self._over_trips.of(mean, location.T, speed, r)
+            location = members.T
         self.tally.add(cars, speed, mean, noise, outside, power, location, measuring)
         band = self._calibrated(rows, raw, power) if self.calibrate else raw
         warmup = self.since[cars] < self._warmup_rows

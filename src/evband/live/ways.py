@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from evband.energy import Ahead, SoFar, plan
 from evband.energy.ahead import FARTHEST_KM
 from evband.energy.range import LEVELS
-from evband.energy.student import stdtr
 from evband.errors import EvbandError, SettingsError
 from evband.routes import Route, read_route
 
@@ -85,8 +84,7 @@ def thinned(way: Ahead, most: int) -> Ahead:
 
 def reaches(way: Ahead, battery_kwh: Array, past: SoFar) -> Array:
     """[cars, levels] km until each battery is empty; `past` holds columns [cars, 1]."""
-    mean, scale = way.energy(past)
-    chance = np.minimum.accumulate(stdtr(way.errors.dof, (battery_kwh[:, None] - mean) / scale), axis=1)
+    chance = way.chances(battery_kwh[:, None], past)
     km, levels = np.append(0.0, np.minimum(way.km, FARTHEST_KM)), -np.array([1.0 - p for p in LEVELS.values()])
     out = np.empty((len(battery_kwh), len(levels)))
     for i, row in enumerate(chance):

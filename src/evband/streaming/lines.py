@@ -164,7 +164,9 @@ class LineStream:
             return
         size = self._errors.size((aleatoric / self._stream.stretch) ** 2, outside)
         assert self._path is not None
-        mean += float(self._path.added(np.array([mean]), np.array([speed]), self._stream.road[None])[0])
+        location = self._stream.engine.location[:1].T
+        means, members = self._path.of(np.array([mean]), location, np.array([speed]), self._stream.road[None])
+        mean = float(means[0])
         if self._parts is not None:
             used, hours = power if self._adapt and power is not None else mean + self._errors.bias, step / 3600.0
             parts = {group: float(kw[0]) * hours for group, kw in self._parts.kw(self._stream.road[None]).items()}
@@ -177,7 +179,7 @@ class LineStream:
             self._past.add(math.nan, size, step)
         self.seconds += step
         self.mean_kwh += (mean + self._errors.bias) * step / 3600.0
-        self.members_kwh += self._stream.engine.location[0] * (step / 3600.0)  # what all share changes no spread
+        self.members_kwh += members[:, 0] * (step / 3600.0)  # what all share changes no spread
         self.size += size * step
 
     def _energy(self) -> dict[str, float] | None:
