@@ -4,9 +4,8 @@
 
 `range`: a trip is cut at five random places (they count together as one trip), the way goes on as driven, and the band of the
 distance is compared with where such a battery was empty. `after 5 km`: the same from there on, without and with the power measured
-until then; `cabin unknown`: also without the cabin's draw ahead, which a driver does not know, either. Contenders, splits and columns as in trip_bands.py; widths are shares of the distance, and their pooled mean says
-little: the upper end of a few bands (trips that may take next to nothing) is hundreds of kilometres off. `base`: no model knows
-the cabin.
+until then; `cabin unknown`: also without the cabin's draw ahead, which a driver does not know, either.
+Contenders, splits and columns as in trip_bands.py; widths are shares of the distance. `base`: no model knows the cabin.
 """
 
 from __future__ import annotations

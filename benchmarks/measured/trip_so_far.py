@@ -55,7 +55,7 @@ def bound(found: list[Pair]) -> tuple[float, float]:
 def table(features: str, members: list[tuple[str, str]]) -> list[dict[str, object]]:
     found: dict[str, list[Pair]] = {}
     for log, variant in members:
-        own = []
+        own: list[Pair] = []
         for split in (s for s in splits_of(log) if s != "time"):
             drives = Drives(log, split, variant)
             own += pairs(log, drives.of("test"), fit_errors(drives.of("oob")))

@@ -32,7 +32,6 @@ def test_a_car_that_is_hardly_known_does_not_drive_for_ever():
 def test_ordinary_bands_keep_their_sides():
     ahead = way(1.0)
     past = SoFar(ahead.errors)
-    mean, scale = ahead.energy(past)
     low, _, high = reach(ahead, 5.0)
     chances = ahead.chances(5.0, past)
     assert np.interp(low, ahead.km, chances) == pytest.approx(0.95, abs=0.01)

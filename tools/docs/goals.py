@@ -98,8 +98,7 @@ def range_bands(frame: pl.DataFrame) -> Answer:
 
 
 def so_far(frame: pl.DataFrame) -> Answer:
-    """How much narrower the energy of the rest is, given the first 5 km, with the cabin unknown and known ahead; widths of range do not
-    pool, because the upper end of a few is hundreds of kilometres off."""
+    """How much narrower the energy of the rest is, given the first 5 km, with the cabin unknown and known ahead."""
     found = [
         1.0 - _trips(frame, what=what, contender="without the drive so far")["ratio"]
         for what in ("rest, cabin unknown", "rest")

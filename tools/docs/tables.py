@@ -37,6 +37,7 @@ from tools.docs.trips import (
     ranges,
     routers,
     so_far,
+    so_far_bound,
     started_plans,
 )
 from tools.docs.written import PENDING, markdown, number
@@ -247,6 +248,7 @@ def tables() -> dict[str, Callable[[], str]]:
         "trips.so_far": lambda: of_trips(so_far, read("trips_range")),
         "gaps.slow": lambda: of_trips(slow_feeds, read("gaps")),
         "gaps.lead": lambda: of_trips(lead, read("gaps")),
+        "trips.bound": lambda: of_trips(so_far_bound, read("trips_so_far")),
         "sizes": lambda: of_trips(sizes, read("sizes")),
         "routers": lambda: of_trips(routers, read("routers")),
         "trips.cabin": lambda: of_trips(cabin, read("trips")),

@@ -49,9 +49,8 @@ def over_stretches(frame: pl.DataFrame) -> Table:
 
 
 def ranges(frame: pl.DataFrame) -> Table:
-    """Range: coverage and width, and evband's width over others' at equal coverage; pooled the coverage alone."""
-    head, rows = energy_over_trips(frame, "range")
-    return head, [row if i else [*row[:4], "-", "-", "-", row[7]] for i, row in enumerate(rows)]
+    """Range: coverage and width, and evband's width over others' at equal coverage."""
+    return energy_over_trips(frame, "range")
 
 
 def so_far(frame: pl.DataFrame) -> Table:
@@ -71,6 +70,25 @@ def so_far(frame: pl.DataFrame) -> Table:
             if pair[0] is not None and pair[1] is not None and pair[0]["trips"] >= 10:
                 cells = [number(r[key], 3) for key in ("cover90", "width_at_90") for r in pair if r is not None]
                 rows.append([models, name, str(pair[0]["trips"]), *cells, number(pair[0]["ratio"], 2)])
+    return head, rows
+
+
+def so_far_bound(frame: pl.DataFrame) -> Table:
+    """How far the first 5 km and the rest of drives err alike, and what width that leaves at best."""
+    head = [
+        "log",
+        "trips",
+        "correlation",
+        "width left at best",
+        "correlation, cabin not an input",
+        "width left at best",
+    ]
+    rows = []
+    for log in dict.fromkeys(frame["log"].to_list()):
+        auto, base = (_row(frame, features=features, log=log) for features in ("auto", "base"))
+        if auto is not None and base is not None:
+            cells = ["-" if r[key] is None else number(r[key], 2) for r in (auto, base) for key in ("correlation", "left")]  # fmt: skip
+            rows.append([LOGS.get(log, log), str(auto["trips"]), *cells])
     return head, rows
 
 
