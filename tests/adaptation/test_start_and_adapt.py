@@ -184,10 +184,31 @@ def test_a_log_that_is_alike_from_trip_to_trip_has_narrower_bands_than_one_that_
     raw, nu, ranks = np.full((1, 12_000), 0.5), np.array([8.0]), np.array([0.95])
     trips = [np.arange(k * 1000, (k + 1) * 1000) for k in range(12)]
     noise = rng.standard_t(8.0, raw.shape)
-    spread = np.repeat(np.exp(0.7 * rng.standard_normal(12)), 1000)
+    spread = np.repeat(np.exp(0.5 * rng.standard_normal(12)), 1000)  # as far apart as trips of a car are taken to be
     alike, unlike = (ScalePrior(0.0, 0.6).posterior(raw, noise * s, nu, trips) for s in (1.0, spread))
     above = [float(found.of_a_trip(ranks)[0]) - found.moments[0] for found in (alike, unlike)]
-    assert above[0] < 0.5 < 0.9 < above[1]
+    assert above[0] < 0.3 < 0.6 < above[1]
+
+
+def test_a_trip_of_a_car_that_does_not_log_the_temperature_has_a_larger_offset_of_its_own(started) -> None:
+    """sqrt(0.6^2 + (3.0 x 1500 kg / mass)^2) in place of 0.6 W/kg."""
+    from evband.adaptation.update import CABIN_W_KG, evidence
+    from evband.features.wheel import USUAL_KG
+
+    drive = trip(1)
+    known = Trip("known", drive.table.with_columns(ambient_temp_c=pl.lit(12.0)))
+    with_it, without = (evidence(started, started.on_grid(Trips([one]))).effect for one in (known, drive))
+    unit = started.feature_map_.y_std / KG * 1000.0
+    offset = started.adaptation_.trip_effect[0]
+    np.testing.assert_allclose(with_it[:, 0] * unit, offset, rtol=1e-6)
+    np.testing.assert_allclose(without[:, 0] * unit, np.hypot(offset, CABIN_W_KG * USUAL_KG / KG), rtol=1e-6)
+    np.testing.assert_allclose(without[:, 2], with_it[:, 2])  # tyres know nothing of it
+
+
+def test_the_band_holds_on_a_drive_with_a_heater_that_the_drives_before_did_not_have(adapted) -> None:
+    """Without a temperature in the log two drives that are alike say nothing of the next: 2 kW more are still inside."""
+    heated = Trip("heated", trip(5).table.with_columns(pl.col("power_kw") + 2.0))
+    assert evband.evaluate(adapted.predict(Trips([heated])))["coverage"] > 0.85
 
 
 def test_a_label_sharpens_what_a_start_knows() -> None:

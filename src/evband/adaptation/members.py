@@ -28,7 +28,7 @@ EARLY, MANY_ROWS = 5, 400  # rows that are thinned to one, where there are many
 THINNED = np.float32  # precision of thinned rows' tables: they only find the weights of the last round
 FEWEST_ROWS = 30
 EFFECTS = 3  # of a trip
-NEXT_TRIP = 0.5  # of its effects count as noise where the scale is learned: the next trip has its own
+NEXT_TRIP = 0.05  # of their variance counts as noise where the scale is learned: the next trip has its own
 MOST_BYTES = 4 << 20  # of the tables of members that go side by side: they stay in a cache
 TINY = 1e-10  # of the mean information, where a direction has none
 
@@ -162,15 +162,20 @@ class Members:
             (information + np.swapaxes(information, 1, 2)) / 2, gain, tuple(map(_Trip, covariance, cross, moment))
         )
 
-    def errors(self, normal: Normal, precision: Array, left: float = 0.0) -> Array:
-        """[members, rows] after a step, with so much of the trip's own effects left in them."""
+    def errors(self, normal: Normal, precision: Array) -> Array:
+        """[members, rows] after a step, without the trip's own effects."""
         step = normal.step(precision)
         error = np.empty(self.table.shape[:2])
         for rows, (covariance, cross, moment) in zip(self.groups, normal.trips, strict=True):
             effects = _times(covariance, moment - _times(np.swapaxes(cross, 1, 2), step))
-            moved = np.concatenate([-step, (left - 1.0) * effects, np.ones((len(step), 1))], 1)
+            moved = np.concatenate([-step, -effects, np.ones((len(step), 1))], 1)
             error[:, rows] = _times(self.table[:, rows], moved)
         return error
+
+    def ahead(self, error: Array) -> Array:
+        """Errors as large as those of a trip with other effects than these: what few trips had in common need not be the car's."""
+        effects = np.einsum("mrk,mrk->mr", *(self.table[..., self.size : -1],) * 2)
+        return np.asarray(np.copysign(np.sqrt(error**2 + NEXT_TRIP * effects), error))
 
 
 def _times(matrices: Array, vectors: Array) -> Array:

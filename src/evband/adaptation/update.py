@@ -10,9 +10,10 @@ rows (trip effects integrated out),
     w <- w + (A + P)^-1 (phi' W (y - w . phi) + A^(1/2) xi),   xi ~ N(0, I)
 
 which turns draws from the prior into draws from the posterior (a perturbed, anchored MAP; exact for Gaussian noise).
-The next log goes on from P + A. Then the scale: how noisy the log is, from rows on the move and errors with half
-of the trips' own effects in them (the next trip will have its own), each trip a draw about the car's own level, nearer to it in
-some cars than in others.
+The next log goes on from P + A. Then the scale: how noisy the log is, from rows on the move and errors e without the
+trips' own effects, taken as sqrt(e^2 + k z.z) because the next trip will have its own (few trips may be alike by chance, so
+it is their prior variance and not what they show), each trip a draw about the car's own level, nearer to it in some cars than
+in others. Where the temperature is unknown, a trip's own offset is larger: nobody knows whether it heats.
 """
 
 from __future__ import annotations
@@ -27,18 +28,20 @@ from numpy.typing import NDArray
 
 from evband.adaptation.checks import another_car, check_evidence, new_trips
 from evband.adaptation.location import set_location
-from evband.adaptation.members import FEWEST_ROWS, NEXT_TRIP, ROUNDS, Evidence, Members, together
+from evband.adaptation.members import FEWEST_ROWS, ROUNDS, Evidence, Members, together
 from evband.adaptation.scale import Offsets, ScalePrior, ranks_of
 from evband.adaptation.state import Adaptation
 from evband.channels import STANDING_KMH
 from evband.errors import SettingsError, TripsError
-from evband.features.wheel import ROADS, SheetMap
+from evband.features.wheel import ROADS, USUAL_KG, SheetMap
 from evband.network.inference import degrees_of_freedom
 
 if TYPE_CHECKING:
     from evband.model import PowerModel
 
 Array = NDArray[np.float64]
+
+CABIN_W_KG = 3.0  # deviation of a trip's own offset in a car of `USUAL_KG` that does not log the temperature
 
 
 def adapt(model: PowerModel, trips: Any, seed: int = 0) -> PowerModel:
@@ -116,8 +119,10 @@ def trip_effects(model: PowerModel, terms: Array) -> Array:
     fm = model.feature_map_
     assert isinstance(fm, SheetMap)
     unit = fm.y_std / fm.wheel[0] * 1000.0  # W/kg per standardised unit
-    aero, roll = (terms[:, ROADS.index(k)] * fm.r_scale[ROADS.index(k)] for k in ("aero", "rolling"))
-    return np.asarray(np.stack([np.full(len(terms), offset), drag * aero, rolling * roll], 1) / unit)
+    names = ("aero", "rolling", "ambient unknown")
+    aero, roll, unknown = (terms[:, k] * fm.r_scale[k] for k in map(ROADS.index, names))
+    own = np.hypot(offset, CABIN_W_KG * USUAL_KG / fm.wheel[0] * unknown)
+    return np.asarray(np.stack([own, drag * aero, rolling * roll], 1) / unit)
 
 
 def updated(model: PowerModel, rows: Evidence, trips: int, traces: Sequence[str], seed: int = 0) -> PowerModel:
@@ -135,7 +140,7 @@ def updated(model: PowerModel, rows: Evidence, trips: int, traces: Sequence[str]
         for _ in range(ROUNDS - 1):
             normal, _ = first.reweighted(error, scale)
             error = first.errors(normal, precision[some])
-        normal, offsets = members.reweighted(members.errors(normal, precision[some], NEXT_TRIP), scale)
+        normal, offsets = members.reweighted(members.ahead(members.errors(normal, precision[some])), scale)
         set_location(views, members.prior + normal.drawn(precision[some], noise[some]), some)
         precision[some] += normal.information
         views["head_b"][some, 1] = before.neutral[some] + offsets.of_a_trip(ranks[some])
