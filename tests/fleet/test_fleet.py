@@ -169,12 +169,12 @@ def test_cars_are_told_apart_by_folders_columns_and_files(tmp_path) -> None:
 def test_raw_logs_of_cars_in_folders_of_their_own_make_a_prior(tmp_path, capsys) -> None:
     from evband.cli import command_line
 
-    sheets = []
+    sheets, mild = [], pl.lit(20.0)  # no heater explains what they draw
     for n in range(4):  # two kinds of body, all of which draw 3 kW more than the base expects
         heavy, name = 1.0 + 0.3 * (n % 2), f"car {n}"
         (tmp_path / "lake" / name).mkdir(parents=True)
         for k in range(2):
-            table = rows(10 * n + k, heavy * KG).with_columns(power_kw=pl.col("power_kw") + 3.0)
+            table = rows(10 * n + k, heavy * KG).with_columns(power_kw=pl.col("power_kw") + 3.0, ambient_temp_c=mild)
             table.write_csv(tmp_path / "lake" / name / f"{k}.csv")
         number = f"kerb_kg = {heavy * KG - 100}\nload_kg = 100\ncda_m2 = 0.62\ncrr = 0.009\nbody = 'suv'"
         sheets.append(f"[[vehicle]]\nname = '{name}'\n{number}\n")
@@ -183,8 +183,9 @@ def test_raw_logs_of_cars_in_folders_of_their_own_make_a_prior(tmp_path, capsys)
     command_line()(["prior", str(tmp_path / "lake"), "--sheets", str(tmp_path / "sheets.toml"), "-o", str(output)],
         standalone_mode=False)  # fmt: skip
     assert "learned from 4 cars" in capsys.readouterr().out
-    drive = trip(600, seconds=240)
-    test = evband.Trips([evband.trips.Trip("x", drive.table.with_columns(power_kw=pl.col("power_kw") + 3.0))])
+    drive = trip(600, seconds=600)
+    table = drive.table.with_columns(power_kw=pl.col("power_kw") + 3.0, ambient_temp_c=mild)
+    test = evband.Trips([evband.trips.Trip("x", table)])
     shipped, own = (
         evband.evaluate(evband.start(base=base, **NUMBERS).predict(test)) for base in (None, output)
     )  # fmt: skip

@@ -267,12 +267,16 @@ class Batch:
         gain = self.by_car(gram[..., :size, -1] - _times(half, moment))
         return Normal((information + information.mT) / 2, gain, covariance, cross, moment)
 
-    def errors(self, normal: Normal, left: float = 0.0) -> Tensor:
+    def errors(self, normal: Normal) -> Tensor:
         """As `Members.errors`: [trips, members, rows]."""
         step = normal.step(self.cars.precision)[self.owner]
         effects = _times(normal.covariance, normal.moment - _times(normal.cross.mT, step))
-        moved = torch.cat([-step, (left - 1.0) * effects, torch.ones_like(step[..., :1])], -1)
+        moved = torch.cat([-step, -effects, torch.ones_like(step[..., :1])], -1)
         return _times(self.table, moved)
+
+    def ahead(self, error: Tensor) -> Tensor:
+        """As `Members.ahead`."""
+        return torch.copysign((error**2 + NEXT_TRIP * (self.table[..., self.size : -1] ** 2).sum(-1)).sqrt(), error)
 
 
 def updated_of(asks: list[Update], device: torch.device) -> list[Any]:
@@ -285,7 +289,7 @@ def updated_of(asks: list[Update], device: torch.device) -> list[Any]:
         error = first.errors(normal)
     del first
     batch = Batch([ask.rows for ask in asks], cars, device)
-    normal, offsets = batch.reweighted(batch.errors(normal, NEXT_TRIP))
+    normal, offsets = batch.reweighted(batch.ahead(batch.errors(normal)))
     noise = _tensor(np.stack([noise_of(ask.model, ask.seed) for ask in asks]), device)
     weights = (cars.prior + normal.drawn(cars.precision, noise)).cpu().numpy()
     precision = (cars.precision + normal.information).float().cpu().numpy()

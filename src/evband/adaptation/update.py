@@ -31,6 +31,7 @@ from evband.adaptation.location import set_location
 from evband.adaptation.members import FEWEST_ROWS, ROUNDS, Evidence, Members, together
 from evband.adaptation.scale import Offsets, ScalePrior, ranks_of
 from evband.adaptation.state import Adaptation
+from evband.adaptation.trip_errors import energy_after
 from evband.channels import STANDING_KMH
 from evband.errors import SettingsError, TripsError
 from evband.features.wheel import ROADS, USUAL_KG, SheetMap
@@ -173,4 +174,5 @@ def after(
         minutes=before.minutes + len(rows.y) / model.settings_.hz / 60.0,
         trips=before.trips + trips,
     )
+    found.energy_ = energy_after(found, rows.thinned)
     return found

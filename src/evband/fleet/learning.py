@@ -11,11 +11,9 @@ import numpy as np
 from evband.adaptation.asks import States, Steps, Update, done_together
 from evband.adaptation.checks import another_car, check_evidence
 from evband.adaptation.members import FEWEST_ROWS, Evidence
+from evband.adaptation.trip_errors import ahead
 from evband.adaptation.update import evidence_of, features_of, measured
-from evband.bands.mixtures import StudentMixture
 from evband.fleet.rolling import Reading, readings
-from evband.network.heads.base import SCALE_FLOOR
-from evband.network.inference import degrees_of_freedom, softplus
 from evband.trips import Trip, Trips
 
 if TYPE_CHECKING:
@@ -97,18 +95,6 @@ def learned(model: PowerModel, trips: Trips, seed: int, level: float) -> Learned
     """The same of one car."""
     (found,) = done_together([learning(model, trips, seed, level)])
     return found
-
-
-def ahead(model: PowerModel, rows: Evidence) -> StudentMixture:
-    """The distribution of these rows' power in kW."""
-    views, features = model.architecture_.unpack(model.theta_), model.feature_map_
-    h = rows.states
-    mu = (h @ views["head_w"][:, 0, :, None])[..., 0] + views["road_w"] @ rows.r.T + views["head_b"][:, :1]
-    raw = (h @ views["head_w"][:, 1, :, None])[..., 0] + views["head_b"][:, 1:2]
-    nu = degrees_of_freedom(model.architecture_, views)
-    assert nu is not None
-    scale = features.y_std * (softplus(raw) + SCALE_FLOOR)
-    return StudentMixture(features.y_std * mu + features.y_mean, scale, nu)
 
 
 def scores_ahead(model: PowerModel, rows: Evidence, level: float) -> dict[str, float]:
