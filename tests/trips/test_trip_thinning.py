@@ -72,3 +72,16 @@ def test_short_periods_are_drawn_more_often():
     fresh = copy_of(trip).table["age_s"].to_numpy() == 0.0
     expected = (OFTEN / PERIODS_S).sum()  # readings a row
     assert fresh.mean() == pytest.approx(expected, abs=0.03)
+
+
+def test_a_copy_begins_with_what_was_last_read_before_its_first_speed():
+    """Temperature and height rise for a minute before the first speed: the oldest of these readings is long out of date."""
+    parked, driven = np.arange(0.5, 60.0), np.arange(60.0, 600.0)
+    before = pl.DataFrame({"time_s": parked, "ambient_temp_c": parked / 3, "elevation_m": parked})
+    after = pl.DataFrame(
+        {"time_s": driven, "speed_kmh": 50 + 10 * np.sin(driven / 9), "elevation_m": np.full(len(driven), 60.0)}
+    )
+    first = copy_of(Trip("x", pl.concat([before, after], how="diagonal"))).table.row(0, named=True)
+    assert first["time_s"] == 60.0
+    assert first["ambient_temp_c"] == pytest.approx(59.5 / 3)
+    assert first["elevation_m"] == 60.0

@@ -57,8 +57,9 @@ def readings_of(trip: Trip) -> dict[str, Series]:
 
 
 def first_of_slots(readings: Series, began: float, period: NDArray[np.float64]) -> Series:
-    """The first reading in each slot of the `period` [blocks] of its time."""
-    time, value = readings
+    """The first reading in each slot of the `period` [blocks] of its time; of those before the first row, what held then."""
+    first = max(int(np.searchsorted(readings[0], began, side="right")) - 1, 0)
+    time, value = (of[first:] for of in readings)
     since = np.maximum(time - began, 0.0)
     block = np.minimum((since / BLOCK_S).astype(np.int64), len(period) - 1)
     slot = block * int(BLOCK_S) + np.floor((since - block * BLOCK_S) / period[block] + 1e-6).astype(np.int64)
