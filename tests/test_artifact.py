@@ -106,6 +106,15 @@ def test_a_model_of_an_earlier_version_is_what_it_was(model, whole, tmp_path):
     assert evband.load(tmp_path / "again.evband").settings_ == old.settings_
 
 
+@pytest.mark.parametrize(("bridge_s", "share"), [(0.0, 1.0), (30.0, 0.1)])
+def test_an_earlier_default_share_of_copies_is_kept_where_it_was_used_alone(whole, tmp_path, bridge_s, share):
+    tensors, meta = parts(whole)
+    meta["settings"] |= {"thinning": 0.1, "bridge_s": bridge_s}
+    (tmp_path / "old.evband").write_bytes(save(tensors, {"evband": json.dumps(meta)}))
+    again = clone(evband.load(tmp_path / "old.evband"))._resolve()
+    assert (again.bridge_s, again.thinning) == (bridge_s, share)
+
+
 def test_no_number_in_the_header_is_nan_or_infinite(whole):
     size = struct.unpack("<Q", whole[:8])[0]
     text = json.loads(whole[8 : 8 + size])["__metadata__"]["evband"]

@@ -130,7 +130,7 @@ def _arguments(meta: dict[str, Any], settings: Settings) -> Arguments:
 
     Where they no longer give the settings that the file holds (version 1 kept no arguments, a default may have changed
     since), the settings win; those that were tuned, or go with a start from the base, are what the arguments gave then,
-    too.
+    too. `thinning` decided nothing in a model that bridges no silences: a clone takes it as given, or the default.
     """
     given = dict(meta.get("arguments", {}))
     check_names(given, "the file")
@@ -138,6 +138,7 @@ def _arguments(meta: dict[str, Any], settings: Settings) -> Arguments:
     now = resolve(given.get("preset", "default"), **{k: v for k, v in given.items() if k not in RUN})
     tuned: set[str] = set().union(*(meta["summary"].get("tuning") or [])[:1])
     found = tuned | ({"from_base", *FROM_BASE} if "from_base" in meta["settings"] else set())
+    found |= set() if settings.bridge_s else {"thinning"}
     kept = {k: v for k, v in settings.to_dict().items() if v != getattr(now, k) and k not in found}
     return cast(Arguments, given | kept)
 
