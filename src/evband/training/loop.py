@@ -111,7 +111,9 @@ class Trainer:
         self.train_segments = [stretches.of_trips(m.train) for m in members]
         self.held_segments = [stretches.of_trips(m.held_out).with_first() for m in members]
         suited = [stretches.of_trips(trips) for trips in choices] if choices else self.train_segments
-        self.window, self.steps, self.batch = epoch_shape(suited, settings.window, settings.burn_in, settings.batch)
+        self.window, self.steps, self.batch = epoch_shape(
+            suited, settings.window, settings.burn_in, settings.batch, settings.thinning
+        )
         self.variance = torch.stack([m.prior.variance for m in members]).to(self.device)
         self.anchor = self._draw(ANCHOR)
         self.terms = self._terms(data, data.own)

@@ -9,6 +9,7 @@ log cut up by gaps would cost several times its rows. What a window's rows have 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,12 +33,19 @@ class Segments:
         return self._where(np.isin(self.trip, trips))
 
     def drawn(self, share: float, rng: np.random.Generator) -> Segments:
-        """Of each trip itself and, in a ``share`` of them, one of its copies, too."""
+        """Of each trip itself and, in a ``share`` of them (`copied`), one of its copies, too."""
         if self.copy is None:
             return self
         trips = self.trip.max(initial=0) + 1
-        which = np.where(rng.random(trips) < share, rng.integers(1, self.copy.max(initial=0) + 1, trips), 0)
+        lot, which = rng.random(trips), rng.integers(1, self.copy.max(initial=0) + 1, trips)
+        present = np.unique(self.trip)
+        without = present[np.argsort(lot[present])][self.copied(share) :]
+        which[without] = 0
         return self._where((self.copy == 0) | (self.copy == which[self.trip]))
+
+    def copied(self, share: float) -> int:
+        """In how many trips a copy joins: the same number in every epoch, so that none keeps room for copies it has not."""
+        return math.ceil(share * len(np.unique(self.trip)))
 
     def with_first(self) -> Segments:
         """Of each trip itself and its first copy."""
@@ -104,26 +112,29 @@ def cut(segments: Segments, window: int, burn_in: int, rng: np.random.Generator 
     )
 
 
-def most_windows(segments: Segments, window: int, burn_in: int) -> int:
-    """The most windows that any random cut of these segments gives, and any choice of copies."""
+def most_windows(segments: Segments, window: int, burn_in: int, share: float = 1.0) -> int:
+    """The most windows that any random cut of these segments gives, and any choice of copies in a ``share`` of trips."""
     rest = np.maximum(0, segments.length - max(burn_in, 1))
     each = 1 + -(-rest // (window - burn_in))
     if segments.copy is None:
         return int(each.sum())
     copies = range(int(segments.copy.max(initial=0)) + 1)
     own, *others = (np.bincount(segments.trip, np.where(segments.copy == number, each, 0)) for number in copies)
-    return int((own + np.max(others, axis=0)).sum())
+    longest = np.sort(np.max(others, axis=0))[::-1]
+    return int(own.sum() + longest[: segments.copied(share)].sum())
 
 
-def epoch_shape(choices: list[Segments], window: int, burn_in: int, batch: int) -> tuple[int, int, int]:
-    """Window, steps of an epoch and windows per step that suit any of these choices of segments.
+def epoch_shape(
+    choices: list[Segments], window: int, burn_in: int, batch: int, share: float = 1.0
+) -> tuple[int, int, int]:
+    """Window, steps of an epoch and windows per step that suit any of these choices of segments, drawn with that ``share``.
 
     Kernels work on windows in eights, so those of a step are rounded up; or down, where windows an eighth longer at most
     then hold all rows: a single run in two steps of 41 windows would otherwise pay for 96.
     """
 
     def most(length: int) -> int:
-        return max(most_windows(segments, length, burn_in) for segments in choices)
+        return max(most_windows(segments, length, burn_in, share) for segments in choices)
 
     steps = -(-most(window) // batch)
     each = -(-most(window) // steps)
