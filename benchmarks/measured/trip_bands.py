@@ -101,7 +101,7 @@ def judged(drive: Drive, which: slice) -> bool:
 
 
 def unknown_bands(log: str, drives: list[Drive], errors: ErrorModel, cabin: Cabin, so_far: bool) -> list[Band]:
-    """Of the rest of each drive, whose cabin draws nobody knows what ahead."""
+    """Of the rest of each drive, where it is not known what the cabin will draw."""
     found = []
     for raw in drives:
         drive = errors.mean.of(raw)

@@ -115,7 +115,7 @@ def prepare(
 
 
 def copies_of(trips: Trips, read: Trips, settings: Settings) -> list[list[Trip]]:
-    """`COPIES` of all trips, each thinned otherwise: an epoch draws one of them, and learns less by heart than from a single one."""
+    """`COPIES` of all trips, each with different gaps, so that members memorise less: an epoch draws one of them."""
     both = list(zip(read, trips, strict=True))
     return [
         [

@@ -90,13 +90,13 @@ class Settings:
                      unit="1/s", within="(0, 100]")  # fmt: skip
     bridge_s: float = _set(0.0, "silences in speed up to this are bridged: state carried, their age an input; 0 cuts at 10 s. Not "
                            "set, it is 30 for a log full of silences: over 5 % of its rows in the half minute after one",
-                           "30 for feeds of 2 to 15 s per reading (costs rows of dense logs 1 to 2 %)",
+                           "30 for feeds of 2 to 15 s per reading (costs rows of dense logs up to 2 %)",
                            unit="s", within="[0, 120]")  # fmt: skip
     thinning: float = _set(1.0, "share of trips of which an epoch has a copy read every 2 to 15 s, too; takes bridge_s",
                            "0 where feeds are as dense as the training log, silences apart: a fit then takes a quarter of the time",
                            within="[0, 1]")  # fmt: skip
     from_base: bool = _set(True, "members start from the base that ships with evband where inputs, network and head allow; then "
-                           "17 epochs are the default", "False to train from random weights, as earlier "
+                           "17 epochs are the default (34 where silences are bridged)", "False to train from random weights, as earlier "
                            "versions did", paper=False)  # fmt: skip
     epochs: int = _set(60, "maximum passes over the training rows", "more where the held-out score still improves",
                        within="[1, inf)", paper=300)  # fmt: skip
