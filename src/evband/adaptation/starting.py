@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,10 +66,7 @@ def started(ground: Base, sheet: Sheet, seed: int = 0, hz: float = 1.0) -> Power
     model.settings_ = settings
     model.feature_map_ = sheet_map(ground, (sheet.mass_kg, sheet.cda_m2, sheet.crr), hz)
     model.theta_ = members_of(ground, sheet, seed)
-    tonnes = sheet.mass_kg / 1000.0
-    scaled = {"bias": 1, "tau2": 2, "slow": 2, "fast": 2, "noise": 2, "most": 2}
-    model.energy_ = {name: value * tonnes ** scaled.get(name, 0) for name, value in ground.errors.items()}
-    model.energy_["planned"] = simulated_plans(sheet.mass_kg)
+    model.energy_ = energy_of(ground, sheet.mass_kg)
     neutral = ground.views["head_b"][:, 1]
     model.adaptation_ = Adaptation(
         sheet.to_dict(), ground.digest, ground.about, (ground.scale_shift, ground.scale_sd), ground.trip_effect,
@@ -81,6 +78,14 @@ def started(ground: Base, sheet: Sheet, seed: int = 0, hz: float = 1.0) -> Power
     model.summary_ = {"trips": 0, "rows": 0, "hours": 0.0, "epochs_run": 0, "restarts": {}, "tuning": []}
     model.fingerprints_ = []
     return model
+
+
+def energy_of(ground: Base, mass_kg: float) -> dict[str, Any]:
+    """The energy part of a car of which no trip is known: errors of power grow with the mass."""
+    tonnes = mass_kg / 1000.0
+    scaled = {"bias": 1, "tau2": 2, "slow": 2, "fast": 2, "noise": 2, "most": 2}
+    known = {name: value * tonnes ** scaled.get(name, 0) for name, value in ground.errors.items()}
+    return known | {"planned": simulated_plans(mass_kg)}
 
 
 def sheet_of(vehicle: str | Sheet | None, **numbers: float | None) -> Sheet:

@@ -92,6 +92,7 @@ def _resolved(car: Car, config: Config) -> Car:
 def _add_fleet(found: Roster, config: Config) -> None:
     """All cars of a fleet's folder: parts of one base together, whole models each by itself, damaged ones not at all."""
     from evband.adaptation.bulk import read_parts
+    from evband.adaptation.starting import energy_of
     from evband.errors import EvbandError
 
     fleet = config.fleet
@@ -107,6 +108,8 @@ def _add_fleet(found: Roster, config: Config) -> None:
         whole = [file for file, _ in found.fleet.bad]
         if len(found.fleet):
             shared = _load(found.fleet.files[found.middle])
+            # what its own trips say of its errors is no other car's
+            shared.energy_ = energy_of(found.fleet.base, float(found.fleet.wheels[found.middle, 0]))
             for row, file in enumerate(found.fleet.files):
                 found.rows[len(found.cars)] = row
                 _add_car(found, file, fleet, shared)

@@ -1,7 +1,8 @@
 """A small part of its own for each car on a shared base: what a fleet learned about this one car (`evband.adaptation.bulk`).
 
 The shared network runs once for all cars; each car's own heads, data sheet and stretch make the bands those of its own model.
-Errors over a trip grow with the mass, so they are kept in units of the car in the middle; ranges are looked up on ways that were
+Errors over a trip grow with the mass, so they are kept in units of the car in the middle, as the base says them: bias and size
+that a car's own trips taught are in its own model only. Ranges are looked up on ways that were
 planned for that car, with a battery that is larger by as much as this car uses less.
 """
 
