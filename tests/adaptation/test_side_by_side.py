@@ -9,7 +9,9 @@ import pytest
 import evband
 from evband.adaptation import members
 from evband.adaptation.asks import States, Update, done_together, one_by_one
+from evband.adaptation.trip_errors import OWN
 from evband.adaptation.update import evidence, evidence_of, features_of
+from evband.errors import ArtifactError
 from evband.trips import Trip, Trips
 from tests.adaptation.test_start_and_adapt import CDA, KG, trip
 
@@ -127,3 +129,44 @@ def test_a_car_whose_matrices_cannot_be_factored_does_not_touch_the_others() -> 
     alone, beside = (done_together([steps(*car) for car in cases], way) for way in (one_by_one, SideBySide("cpu")))
     assert alone[0] is beside[0] is None
     assert_alike(beside[1], alone[1])
+
+
+@pytest.mark.usefixtures("in_doubles")
+def test_a_car_whose_file_is_damaged_does_not_touch_the_others() -> None:
+    (good, trips), (bad, log) = cars()[:2]
+    bad.energy_ = bad.energy_ | {OWN: "x"}
+
+    def steps(model, some):
+        try:
+            return (yield Update(model, evidence(model, some), len(some), [], 0))
+        except ArtifactError as problem:
+            return str(problem)
+
+    cases = [(bad, log), (good, trips)]
+    alone, beside = (done_together([steps(*car) for car in cases], way) for way in (one_by_one, SideBySide("cpu")))
+    assert alone[0] == beside[0]
+    assert "own trips is damaged" in beside[0]
+    assert_alike(beside[1], alone[1])
+
+
+def test_what_fails_side_by_side_is_done_alone_and_rows_that_a_gpu_cannot_copy_on_the_host(monkeypatch) -> None:
+    class Full(np.ndarray):
+        def __getitem__(self, rows):
+            raise torch.cuda.OutOfMemoryError
+
+        def cpu(self):
+            return np.asarray(self)
+
+    some = cars()[4:]  # with holes in measured power
+    (alone,) = asked(some, one_by_one)
+
+    def fails(asks, device):
+        raise RuntimeError("no memory")
+
+    def full(ask):
+        return ask.alone().view(Full) if isinstance(ask, States) else ask.alone()
+
+    monkeypatch.setattr(side_by_side, "updated_of", fails)
+    monkeypatch.setattr(side_by_side, "hidden_states_of", lambda asks, device: [full(ask) for ask in asks])
+    (found,) = asked(some, SideBySide("cpu"))
+    assert_alike(found, alone)

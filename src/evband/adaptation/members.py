@@ -65,17 +65,24 @@ class Evidence:
 
     def of(self, rows: slice | NDArray[np.int64], every: int = 1) -> Evidence:
         """Some of the rows."""
-        return Evidence(
-            self.r[rows], self.h[:, rows], self.y[rows], self.trip[rows], self.moving[rows], self.effect[rows], every
-        )
+        h = some_of(self.h, rows)
+        return Evidence(self.r[rows], h, self.y[rows], self.trip[rows], self.moving[rows], self.effect[rows], every)
 
-    @property
+    @cached_property
     def thinned(self) -> Evidence:
         """One row in `EARLY`, where there are many: errors last as long, so it says nearly the same in less time."""
         if len(self.y) < MANY_ROWS:
             return self
         kept = [np.arange(group.start, group.stop, EARLY) for group in self.groups]
         return self.of(np.concatenate(kept), EARLY)
+
+
+def some_of(h: Any, rows: Any) -> Any:
+    """[members, some rows, hidden]: on the host, where a GPU has no memory left for them."""
+    try:
+        return h[:, rows]
+    except RuntimeError:  # as torch.cuda.OutOfMemoryError is
+        return h.cpu()[:, rows]
 
 
 class _Trip(NamedTuple):

@@ -34,6 +34,7 @@ from evband.adaptation.members import (
 )  # fmt: skip
 from evband.adaptation.scale import NEAR, OFFSETS, SCALE_CORRELATED, SQUARE, TRIP_SCALE_SDS, Offsets, ranks_of
 from evband.adaptation.update import after, noise_of
+from evband.errors import EvbandError
 from evband.network.heads.base import SCALE_FLOOR
 from evband.network.inference import degrees_of_freedom
 from evband.network.lstm import ensemble_lstm
@@ -55,7 +56,7 @@ class SideBySide:
             try:
                 answer: Any = hidden_states_of if isinstance(asks[some[0]], States) else updated_of
                 found |= zip(some, answer([asks[k] for k in some], self.device), strict=True)
-            except torch.cuda.OutOfMemoryError:
+            except Exception:  # no memory, or one car's fault: alone, where it is that car's answer
                 pass
         return [found[k] if found.get(k) is not None else alone(ask) for k, ask in enumerate(asks)]
 
@@ -280,7 +281,7 @@ class Batch:
 
 
 def updated_of(asks: list[Update], device: torch.device) -> list[Any]:
-    """The model of each after its rows, as `update.updated`; None where a matrix could not be factored."""
+    """The model of each after its rows, as `update.updated`; None where a matrix could not be factored, or the model is damaged."""
     cars = Cars.of(asks, device)
     first = Batch([ask.rows.thinned for ask in asks], cars, device)
     error = first.table[..., -1]
@@ -305,7 +306,10 @@ def _after(ask: Update, weights: Any, precision: Any, offsets: Offsets) -> Any:
     ranks = ranks_of(views["head_b"][:, 1] - neutral)
     set_location(views, weights)
     views["head_b"][:, 1] = neutral + offsets.of_a_trip(ranks)
-    return after(ask.model, theta, precision, offsets, ask.rows, ask.trips, ask.traces)
+    try:
+        return after(ask.model, theta, precision, offsets, ask.rows, ask.trips, ask.traces)
+    except EvbandError:
+        return None
 
 
 def _tensor(array: Any, device: torch.device) -> Tensor:
