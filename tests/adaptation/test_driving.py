@@ -8,6 +8,7 @@ import pytest
 import evband
 from evband.adaptation import driving
 from evband.adaptation.driving import Learner
+from evband.adaptation.trip_errors import OWN, PRIOR_TRIPS
 from evband.errors import SettingsError
 from evband.streaming import LineStream
 from evband.trips import Trip, Trips
@@ -77,6 +78,7 @@ def test_a_long_drive_is_kept_in_pieces(started: evband.PowerModel, monkeypatch:
     assert len(learner.rows) < 150
     assert learner.before.adaptation_.minutes == pytest.approx(8.0, abs=2.0)
     assert learner.before.adaptation_.trips == 1
+    assert learner.before.energy_[OWN][1] == PRIOR_TRIPS + 1
 
 
 @pytest.mark.parametrize(

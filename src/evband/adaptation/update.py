@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from evband.adaptation.checks import another_car, check_evidence, new_trips
 from evband.adaptation.location import set_location
-from evband.adaptation.members import FEWEST_ROWS, ROUNDS, Evidence, Members, together
+from evband.adaptation.members import FEWEST_ROWS, ROUNDS, Evidence, Members, some_of, together
 from evband.adaptation.scale import Offsets, ScalePrior, ranks_of
 from evband.adaptation.state import Adaptation
 from evband.adaptation.trip_errors import energy_after
@@ -94,7 +94,7 @@ def evidence_of(
 
     known = measured(power_kw)
     h = hidden_states(model.architecture_, model.theta_, x, start) if h is None else h
-    h = h if known.all() else h[:, known]
+    h = h if known.all() else some_of(h, known)
     terms, moving = r[known].astype(float), speed_kmh[known] >= STANDING_KMH
     y = power_kw[known] / model.feature_map_.y_std
     return Evidence(terms, h, y, trip[known], moving, trip_effects(model, terms))
@@ -174,5 +174,6 @@ def after(
         minutes=before.minutes + len(rows.y) / model.settings_.hz / 60.0,
         trips=before.trips + trips,
     )
-    found.energy_ = energy_after(found, rows.thinned)
+    if trips:  # the rest of a drive that was cut is no further trip
+        found.energy_ = energy_after(found, rows.thinned)
     return found

@@ -40,7 +40,7 @@ def learning(model: PowerModel, trips: Trips, seed: int, level: float) -> Steps[
     The network runs over each trip once: its hidden states do not depend on what is learned.
     """
     *earlier, (late, traces) = portions(trips)
-    known = model.adaptation_.trips >= FEWEST_TRIPS
+    known, whole = model.adaptation_.trips >= FEWEST_TRIPS, set(trips.fingerprints)
     notes, read, moving = list[str](), list[Reading](), 0
     for some, names in [*earlier, (late, traces)]:
         rows = yield from _evidence(model, some)
@@ -48,7 +48,7 @@ def learning(model: PowerModel, trips: Trips, seed: int, level: float) -> Steps[
         read += readings(model, rows) if known else []
         moving += int(rows.moving.sum())
         if some is not late:
-            model = yield Update(model, rows, len(names), names, seed)
+            model = yield Update(model, rows, sum(name in whole for name in names), names, seed)
     if moving < FEWEST_ROWS:
         notes.append("it hardly moves in these logs, so little is learned from them")
     *_, last = rows.groups
@@ -58,7 +58,8 @@ def learning(model: PowerModel, trips: Trips, seed: int, level: float) -> Steps[
     else:
         new = len(traces)
     scores = scores_ahead(model, rows.of(rows.groups[-1]), level)
-    model = yield Update(model, rows, new, traces[-new:], seed)
+    count = sum(name in whole for name in traces[-new:])
+    model = yield Update(model, rows, count, [*traces[-new:], *trips.fingerprints], seed)  # also of trips left out
     return Learned(model, scores, list(dict.fromkeys(notes)) + another_car(model), read)
 
 
@@ -70,20 +71,19 @@ def _evidence(model: PowerModel, trips: Trips) -> Steps[Evidence]:
 
 def portions(trips: Trips) -> list[tuple[Trips, Sequence[str]]]:
     """Trips and their fingerprints, `PORTION` rows or fewer at a time, so that memory does not grow with the log: longer
-    trips are cut, and of a log so large those without measured power left out."""
+    trips are cut, and of a log so large those without measured power left out. The first piece of a trip has its fingerprint;
+    others are alone, with names of their own: a trip counts once."""
     if sum(map(len, trips)) <= PORTION:
         return [(trips, trips.fingerprints)]
     found: list[list[tuple[Trip, str]]] = []
     rows = PORTION
     for trip, trace in zip(trips, trips.fingerprints, strict=True):
-        for k in range(0, len(trip), PORTION):
-            table = trip.table.slice(k, PORTION)
-            if not trip.has("power_kw") or table["power_kw"].count() < FEWEST_ROWS:
-                continue
+        pieces = [trip.table.slice(k, PORTION) for k in range(0, len(trip), PORTION)] if trip.has("power_kw") else []
+        for k, table in enumerate(piece for piece in pieces if piece["power_kw"].count() >= FEWEST_ROWS):
             rows += len(table)
-            if rows > PORTION:
+            if k or rows > PORTION:
                 found.append([])
-                rows = len(table)
+                rows = PORTION if k else len(table)
             name = f" {k}" if k else ""
             found[-1].append((replace(trip, trip_id=trip.trip_id + name, table=table), trace + name))
     if not found:
