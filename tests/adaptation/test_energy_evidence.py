@@ -1,11 +1,14 @@
 """A started model learns from energies of trips, of a made-up car whose power is known."""
 
+from copy import copy
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import evband
 from evband.adaptation import adapt_to_energy
-from evband.adaptation.energy_evidence import CHARGING, is_energy_table, read_energy
+from evband.adaptation.energy_evidence import CHARGING, _evidence, is_energy_table, read_energy
 from evband.errors import EvbandError, SettingsError, TripsError
 from evband.trips import Trip, Trips
 from tests.adaptation.test_start_and_adapt import CDA, CRR, KG, trip
@@ -49,6 +52,17 @@ def test_twenty_rows_bring_the_consumption_near_the_truth(started: evband.PowerM
     assert adapted.adaptation_.trips == 20
     with pytest.raises(TripsError, match="already"):
         adapt_to_energy(adapted, read_energy(path, started))
+
+
+def test_a_bias_that_rows_taught_is_not_learned_again(started: evband.PowerModel, tmp_path) -> None:
+    """Energies that are higher by the bias say the same of the car's mean power."""
+    path = tmp_path / "trips.csv"
+    rows(range(100, 104), path)
+    trips, biased = read_energy(path, started), copy(started)
+    biased.energy_ = started.energy_ | {"bias": 1.0}
+    more = [replace(one, energy_kwh=one.energy_kwh + one.distance_km / one.speed_kmh) for one in trips]
+    plain, found = (_evidence(model, some, 0).y for model, some in ((started, trips), (biased, more)))
+    np.testing.assert_allclose(found, plain)
 
 
 def test_energy_is_found_in_every_way(started: evband.PowerModel, tmp_path) -> None:

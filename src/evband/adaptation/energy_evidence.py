@@ -203,7 +203,8 @@ def _evidence(model: PowerModel, trips: Sequence[TripEnergy], seed: int) -> Evid
         states += [h[:, end - length : end].mean(1) for end, length in zip(ends, lengths, strict=True)]
         terms += [r.mean(0) for _, r in parts]
     r = np.array(terms, float)
-    y = np.array([trip.kw for trip in trips]) / model.feature_map_.y_std
+    bias = 0.0 if model.energy_ is None else model.errors_.bias  # that an energy has beside the rows' mean
+    y = (np.array([trip.kw for trip in trips]) - bias) / model.feature_map_.y_std
     moving = np.ones(len(trips), bool)
     return Evidence(r, np.stack(states, 1), y, np.arange(len(trips)), moving, trip_effects(model, r))
 
