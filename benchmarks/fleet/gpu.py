@@ -1,6 +1,6 @@
 """Cars adapted side by side on a GPU, and one by one on CPU cores: cars per second, and how far apart the answers are.
 
-    python -m benchmarks.fleet.gpu prepare --cars 500                  # signals of simulated cars -> .carry/fleet_gpu.npz
+    python -m benchmarks.fleet.gpu prepare --cars 1000                 # signals of simulated cars -> .carry/fleet_gpu.npz
     PYTHONPATH=src python -m benchmarks.fleet.gpu run --out O          # also where only torch, NumPy, SciPy, Numba are
     python -m benchmarks.fleet.gpu table --out O                       # -> results/fleet_gpu.csv
 
@@ -214,7 +214,7 @@ def table(out: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("step", choices=["prepare", "run", "table"])
-    parser.add_argument("--cars", type=int, default=500)
+    parser.add_argument("--cars", type=int, default=1000)
     parser.add_argument("--out", type=Path, default=Path(".carry"))
     given = parser.parse_args()
     if given.step == "prepare":
