@@ -269,7 +269,16 @@ def test_a_member_that_runs_wild_neither_moves_nor_widens_a_trip():
     plain = found.of(drives[0])
     assert np.abs(tame.mean - plain.mean).max() < found.apart_kw
     assert tame.members.mean(axis=1).std() < 1.2 * plain.members.mean(axis=1).std()
-    assert np.array_equal(found.tamed(drives[1].members[:, :1]), drives[1].members[:, :1])
+    row = drives[1].mean[:1], drives[1].members[:, :1]
+    assert all(map(np.array_equal, found.tamed(*row), row))
+
+
+def test_members_that_left_trips_out_alone_do_not_take_the_disagreement_of_all_away():
+    rng = np.random.default_rng(15)
+    alone = [drive(rng.normal(size=600), str(i), members=10.0 + np.zeros((1, 600))) for i in range(12)]
+    found, _ = fit_mean(alone)
+    together = drive(rng.normal(size=600), "new", members=10.0 + np.arange(5.0)[:, None] + np.zeros((5, 600)))
+    assert found.of(together).members.mean(axis=1).var() == pytest.approx(2.0)
 
 
 def test_disagreement_counts_by_what_trips_told_of_it_and_in_full_beyond():

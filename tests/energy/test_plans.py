@@ -232,7 +232,8 @@ def test_a_plan_without_the_cabin_takes_what_is_usual_and_says_its_part(heated):
     assert off.energy_kwh(0.5) < unknown.energy_kwh(0.5)
     assert "cabin" not in off.shares
     known = plan(heated, 60, 20.0, ROUTE.with_columns(hvac_power_kw=pl.lit(1.35)))
-    assert known.energy_kwh(0.95) - known.energy_kwh(0.05) < unknown.energy_kwh(0.95) - unknown.energy_kwh(0.05)
+    scale, wider = (plan.route.energy(plan.past)[1][-1] for plan in (known, unknown))
+    assert scale < wider  # this toy's lower side is the floor's either way
 
 
 def test_what_the_cabin_drew_so_far_goes_on(heated):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from evband.energy.student import stdtr, stdtrit
 Array = NDArray[np.float64]
 FARTHEST_KM = 2000.0
 SURE = 0.04  # the way is followed until the chance to get that far is this small
+STRETCH_KM = 2.0  # over which uphill and downhill count apart
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,6 +117,18 @@ class Ahead:
         mean, parts = self.parts(past)
         return mean, np.sqrt(sum(parts.values()))
 
+    def sides(self, past: SoFar) -> tuple[Array, Array, Array]:
+        """(mean, t scale below it, t scale above it) in kWh of the energy to each point, given the drive so far."""
+        mean, scale = self.energy(past)
+        return mean, below(scale, np.maximum(mean, self.moved_kwh), self.errors.dof), scale
+
+    @cached_property
+    def moved_kwh(self) -> Array:
+        """[points] kWh that leave the battery or return to it on the way, each stretch by its own balance."""
+        ends = np.minimum(np.arange(0.0, self.km[-1] + STRETCH_KM, STRETCH_KM), self.km[-1])
+        used = np.interp(ends, np.append(0.0, self.km), np.append(0.0, self.mean_kwh))
+        return np.interp(self.km, ends, np.append(0.0, np.cumsum(np.abs(np.diff(used)))))
+
     def parts(self, past: SoFar) -> tuple[Array, dict[str, Array]]:
         """(mean in kWh, variance in kWh^2 by source) of the energy to each point: `trip` is what no input tells, `model` what
         the members disagree about, `plan` how drives differ from plans, then every doubt."""
@@ -131,10 +145,8 @@ class Ahead:
         """P(the battery reaches each point): it must not be empty anywhere before, so the chance never rises again.
 
         `battery_sd`: standard deviation in kWh of what the battery holds. Batteries [cars, 1] go with a `past` of such columns."""
-        mean, scale = self.energy(past)
-        rate = mean[..., -1:] / max(float(self.km[-1]), 1e-9)
-        low = below(scale, np.maximum(mean, rate * self.km), self.errors.dof)
-        scale = np.where(battery_kwh < mean, low, scale)
+        mean, low, high = self.sides(past)
+        scale = np.where(battery_kwh < mean, low, high)
         chance = stdtr(self.errors.dof, (battery_kwh - mean) / np.hypot(scale, battery_sd))
         return np.minimum.accumulate(chance, axis=-1)
 
@@ -149,7 +161,8 @@ class Ahead:
 
     def quantiles(self, past: SoFar, p: float, battery_sd: float = 0.0) -> Array:
         """The p-quantile of the energy to each point (and, with `battery_sd`, of what is missing of the battery)."""
-        mean, scale = self.energy(past)
+        mean, low, high = self.sides(past)
+        scale = low if p < 0.5 else high
         return np.asarray(mean + stdtrit(self.errors.dof, p) * np.hypot(scale, battery_sd))
 
 

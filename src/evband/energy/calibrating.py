@@ -46,15 +46,13 @@ class RowMean:
     def __init__(self, features: FeatureMap, mean: TripMean) -> None:
         self.mean, self._features = mean, features
         self._weights = features.least_squares() if mean.weight else None
-        self._idle = not mean.weight and not any(mean.slopes)
 
     def of(
         self, network_kw: Array, members_kw: Array, speed_kmh: Array, road: NDArray[np.float32]
     ) -> tuple[Array, Array]:
         """(mean [n], members [M, n]) in kW of rows with these road-load features [n, K]; of members only what they differ by counts."""
-        members = self.mean.tamed(members_kw)
-        mean = network_kw if members is members_kw else network_kw + (members - members_kw).mean(axis=0)
-        if self._idle:
+        mean, members = self.mean.tamed(network_kw, members_kw)
+        if self.mean.idle:
             return mean, members
         linear, climb = road_rows(self._features, road, self._weights)
         return mean + self.mean.rows(mean, linear, np.maximum(np.nan_to_num(speed_kmh), 0.0), climb), members

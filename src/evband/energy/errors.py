@@ -11,10 +11,10 @@ mean of e over T seconds has variance
     g (tau^2 + s^2 phi(T/L) + R/T) + k EU,   phi(x) = 2 (x - 1 + exp(-x)) / x^2
 
 which for T far over L is the plain  tau^2 + LRV/T + k EU  with LRV = R + 2 s^2 L, and stays right for short stretches. EU is the
-variance over members of their mean power, k how much of it shows in the errors of trips. Calibration trips tell k only for an EU
-that they had: what is beyond their usual EU (a season or a speed they lacked) counts in full, k min(EU, usual) + max(EU - usual, 0). g is how noisy the model itself calls the
-stretch: (1 - c) + c (its aleatoric variance over that of the calibration trips); c = 0 would give a motorway the errors of a
-traffic jam. Trips' errors have heavy tails (one odd trip in ten), so the parts are fitted by the likelihood of a Student-t with
+variance over members of their mean power, k how much of it shows in the errors of trips. k is estimated only over the range of EU
+seen in calibration: what is beyond the usual EU there (a season or a speed that was missing) counts in full,
+k min(EU, usual) + max(EU - usual, 0). g is how noisy the model itself calls the stretch: (1 - c) + c (its aleatoric variance over
+that of the calibration trips); c = 0 would give a motorway the errors of a traffic jam. Trips' errors have heavy tails (one odd trip in ten), so the parts are fitted by the likelihood of a Student-t with
 `tails` degrees of freedom, and a new trip's band is a t whose degrees of freedom also know how few trips it rests on:
 1/dof = 1/tails + 1/(trips - 1).
 """

@@ -3,9 +3,9 @@
 Three steps, each from trips as wholes. First the mean over trips (`evband.energy.mean`); each trip is then judged by the mean of
 the others. Then the shape within a trip: the variance of mean errors over windows of 10 s to 21 min is fitted with non-negative
 parts; h times the variance at horizon h is the Newey-West (Bartlett) long-run variance with h lags, so short horizons tell R,
-middle ones s and L. A trip counts at most `ODD` times the middle one there. Last the level: whole trips' mean errors are a Student-t with the model's variance, and the trip
-effect, the within part's factor, the share c, the weight k and the bias are where that likelihood, times a wide prior, is highest.
-Three quarters of these trips had an EU up to `usual`: that far k is known from them.
+middle ones s and L. A trip counts at most `ODD` times the middle one there. Last the level: whole trips' mean errors are a
+Student-t with the model's variance, and the trip effect, the within part's factor, the share c, the weight k and the bias are where
+that likelihood, times a wide prior, is highest. `usual` is the EU that three quarters of these trips stay under; k holds up to there.
 """
 
 from __future__ import annotations

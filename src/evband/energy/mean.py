@@ -10,7 +10,7 @@ squared, standstill and climb. Both are learned from the mean errors of calibrat
 absolute error, beta by ridge regression whose strength is chosen by leaving trips out, and 0 unless it lowers the mean absolute
 error there by more than that gain's own standard error. With too few trips to tell, both halves count alike: the mean of two
 forecasts is seldom worse than either. Where a row is unlike any in training, single members run wild (hundreds of kW): none counts
-as farther from the middle member than 99 % of calibration rows saw one. Row bands do not use any of it.
+as farther from the middle member than the farthest was in 99 % of calibration rows. Row bands do not use any of it.
 """
 
 from __future__ import annotations
@@ -50,17 +50,24 @@ class TripMean:
 
     def of(self, drive: Drive) -> Drive:
         """The drive with this mean; its members move along and differ as before: where they do, the linear path guesses, too."""
-        members = self.tamed(drive.members)
-        mean = drive.mean if members is drive.members else drive.mean + (members - drive.members).mean(axis=0)
+        mean, members = self.tamed(drive.mean, drive.members)
+        if self.idle:
+            return drive if members is drive.members else replace(drive, mean=mean, members=members)
         added = self.rows(mean, drive.linear, drive.speed_kmh, drive.climb_ms)
         return replace(drive, mean=mean + added, members=members + added)
 
-    def tamed(self, members: Array) -> Array:
-        """Members' rows [M, n], those that run wild brought back to `apart_kw` from the middle one."""
+    @property
+    def idle(self) -> bool:
+        """Nothing comes on top of the network's mean."""
+        return not self.weight and not any(self.slopes)
+
+    def tamed(self, mean: Array, members: Array) -> tuple[Array, Array]:
+        """The mean [n] and members [M, n] of rows, members that run wild brought back to `apart_kw` from the middle one."""
         if self.apart_kw >= FAR or np.ptp(members, axis=0).max(initial=0.0) <= self.apart_kw:
-            return members
+            return mean, members
         middle = np.median(members, axis=0)
-        return np.asarray(middle + np.clip(members - middle, -self.apart_kw, self.apart_kw))
+        cut = np.asarray(middle + np.clip(members - middle, -self.apart_kw, self.apart_kw))
+        return mean + (cut - members).mean(axis=0), cut
 
     def rows(self, network: Array, linear: Array | None, speed_kmh: Array, climb_ms: Array | None) -> Array:
         """[n] kW on top of the network's mean, of rows of any drives."""
@@ -148,8 +155,10 @@ def fit_mean(drives: Sequence[Drive]) -> tuple[TripMean, list[TripMean]]:
 
 
 def _believed(drives: Sequence[Drive]) -> float:
-    """kW by which the farthest member differs from the middle one, in all but the wildest rows."""
-    return float(np.quantile(np.concatenate([_farthest(d.members) for d in drives]), WILD))
+    """kW by which the farthest member differs from the middle one, in all but the wildest rows; all are believed where trips
+    were left out by one member each, which differs from nobody."""
+    apart = [_farthest(d.members) for d in drives if len(d.members) > 1]
+    return float(np.quantile(np.concatenate(apart), WILD)) if apart else FAR
 
 
 def _farthest(members: Array) -> Array:
