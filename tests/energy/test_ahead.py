@@ -53,18 +53,6 @@ def test_reach_charge_and_chance_are_of_one_distribution():
     assert ahead.chances(float(energy[-1]), past)[-1] == pytest.approx(0.05)
 
 
-def test_a_way_down_is_not_known_better_than_a_level_one():
-    level = way(2.0)
-    steep = np.concatenate([np.full(180, -1.0), np.ones(180)])  # as much down as up
-    down = Ahead(level.errors, level.km, level.seconds, np.cumsum(steep) / 36.0, np.stack([np.cumsum(steep) / 36.0] * 2), level.size)  # fmt: skip
-    past = SoFar(level.errors)
-    _, low, high = down.sides(past)
-    assert down.moved_kwh[-1] == pytest.approx(level.mean_kwh[-1], rel=0.05)  # the turn is inside a stretch
-    assert low[-1] == pytest.approx(high[-1])  # next to nothing is used, and the forecast errs as on the level way
-    rest = down.after(25.0).sides(past)[1]
-    assert rest[-1] == pytest.approx(level.after(25.0).sides(past)[1][-1], rel=0.05)
-
-
 def test_many_cars_at_once_are_as_one_by_one():
     ahead = way(6.0)
     past = SoFar(ahead.errors)

@@ -220,7 +220,7 @@ def test_foreign_hosts_and_origins_are_refused(served):
 
 
 def test_sizes_and_rates_have_limits(served):
-    client = served(max_body_kb=16, max_requests_per_s=30)
+    client = served(max_body_kb=16, max_requests_per_s=5)
     assert client.post("/api/in", content=b"x" * 20_000).status_code == 413
 
     def endless():

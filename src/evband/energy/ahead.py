@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,6 @@ from evband.energy.student import stdtr, stdtrit
 Array = NDArray[np.float64]
 FARTHEST_KM = 2000.0
 SURE = 0.04  # the way is followed until the chance to get that far is this small
-STRETCH_KM = 2.0  # over which uphill and downhill count apart
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,14 +118,8 @@ class Ahead:
     def sides(self, past: SoFar) -> tuple[Array, Array, Array]:
         """(mean, t scale below it, t scale above it) in kWh of the energy to each point, given the drive so far."""
         mean, scale = self.energy(past)
-        return mean, below(scale, np.maximum(mean, self.moved_kwh), self.errors.dof), scale
-
-    @cached_property
-    def moved_kwh(self) -> Array:
-        """[points] kWh that leave the battery or return to it on the way, each stretch by its own balance."""
-        ends = np.minimum(np.arange(0.0, self.km[-1] + STRETCH_KM, STRETCH_KM), self.km[-1])
-        used = np.interp(ends, np.append(0.0, self.km), np.append(0.0, self.mean_kwh))
-        return np.interp(self.km, ends, np.append(0.0, np.cumsum(np.abs(np.diff(used)))))
+        rate = mean[..., -1:] / max(float(self.km[-1]), 1e-9)
+        return mean, below(scale, np.maximum(mean, rate * self.km), self.errors.dof), scale
 
     def parts(self, past: SoFar) -> tuple[Array, dict[str, Array]]:
         """(mean in kWh, variance in kWh^2 by source) of the energy to each point: `trip` is what no input tells, `model` what

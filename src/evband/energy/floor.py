@@ -3,8 +3,8 @@
 A Student-t wide enough for a car's few odd trips has a lower tail near zero or below, where a battery would last for ever, so that the
 upper end of range is hundreds of kilometres off. On the way ahead, the side below the middle is therefore no wider than leaves its
 5 % quantile at `LEAST` of the energy expected; the side above, and the energy of a trip that was driven (short ones can take next to
-nothing), are as they are. Where a way leads downhill, the energy that returns to the battery counts as much as what leaves it
-(`Ahead.moved_kwh`): little is used there, but the forecast errs as elsewhere.
+nothing), are as they are. Where a way leads downhill, what is expected of as much way elsewhere on it takes the place of its own
+energy; on a way that leads downhill as a whole that is little, too, and a battery somewhat too small is judged too harshly.
 """
 
 from __future__ import annotations
