@@ -18,14 +18,10 @@ def slow_feeds(frame: pl.DataFrame) -> Table:
     rows = []
     for log, title in LOGS.items():
         for period in sorted({p for name, p, _ in found if name == log}):
-            one, unlearned = found[log, period, "one"], found[log, period, "bridged"]
-            alone = unlearned if period == 1 else found[log, period, f"alone {period}"]
-            rows.append([
-                title, f"{period} s", f"{unlearned['crps_kw']:.3f}", f"{alone['crps_kw']:.3f}", f"{one['crps_kw']:.3f}",
-                f"{100 * (one['crps_kw'] / alone['crps_kw'] - 1):+.1f} %", f"{one['coverage']:.3f}", f"{one['width_kw']:.1f}",
-            ])  # fmt: skip
-    head = ["log", "a reading every", "CRPS, no copies", "trained on this feed alone", "one model", "against alone", "coverage", "width"]  # fmt: skip
-    return head, rows
+            one, alone = (found[log, period, m] for m in ("one", "bridged" if period == 1 else f"alone {period}"))
+            change = 100 * (one["crps_kw"] / alone["crps_kw"] - 1)
+            rows.append([title, f"{period} s", f"{alone['crps_kw']:.2f}", f"{change:+.1f} %", f"{one['coverage']:.2f}"])
+    return ["log", "every", "alone", "one", "held"], rows
 
 
 def lead(frame: pl.DataFrame) -> Table:
@@ -36,8 +32,6 @@ def lead(frame: pl.DataFrame) -> Table:
         ours = (
             now.filter((pl.col("log") == rival["log"]) & (pl.col("model") == "one")).sort("members").row(-1, named=True)
         )
-        cells = [
-            f"{rival[k]:.3f} / {ours[k]:.3f} ({100 * (1 - ours[k] / rival[k]):.1f} %)" for k in ("crps_kw", "mae_kw")
-        ]
-        rows.append([LOGS[rival["log"]], *cells, f"{rival['coverage']:.3f} / {ours['coverage']:.3f}"])
-    return ["least squares + boosting / evband", "CRPS (lead)", "MAE (lead)", "coverage"], rows
+        leads = [f"{100 * (1 - ours[k] / rival[k]):.1f} %" for k in ("crps_kw", "mae_kw")]
+        rows.append([LOGS[rival["log"]], *leads])
+    return ["log", "CRPS", "MAE"], rows
