@@ -6,7 +6,7 @@ import polars as pl
 
 Table = tuple[list[str], list[list[str]]]
 
-LOGS = {"i3": "BMW i3", "road": "Tesla, road", "ved_leaf_10": "Leaf 10 (VED)", "ved_leaf_455": "Leaf 455 (VED)"}
+LOGS = {"i3": "BMW i3", "road": "Tesla", "ved_leaf_10": "Leaf 10", "ved_leaf_455": "Leaf 455"}
 
 
 def slow_feeds(frame: pl.DataFrame) -> Table:
@@ -20,8 +20,8 @@ def slow_feeds(frame: pl.DataFrame) -> Table:
         for period in sorted({p for name, p, _ in found if name == log}):
             one, alone = (found[log, period, m] for m in ("one", "bridged" if period == 1 else f"alone {period}"))
             change = 100 * (one["crps_kw"] / alone["crps_kw"] - 1)
-            rows.append([title, f"{period} s", f"{alone['crps_kw']:.2f}", f"{change:+.1f} %", f"{one['coverage']:.2f}"])
-    return ["log", "every", "alone", "one", "held"], rows
+            rows.append([title, f"{period} s", f"{change:+.1f} %", f"{one['coverage']:.2f}"])
+    return ["log", "every", "CRPS", "held"], rows
 
 
 def lead(frame: pl.DataFrame) -> Table:
