@@ -20,8 +20,8 @@ def slow_feeds(frame: pl.DataFrame) -> Table:
         for period in sorted({p for name, p, _ in found if name == log}):
             one, alone = (found[log, period, m] for m in ("one", "bridged" if period == 1 else f"alone {period}"))
             change = 100 * (one["crps_kw"] / alone["crps_kw"] - 1)
-            rows.append([title, f"{period} s", f"{change:+.1f} %", f"{one['coverage']:.2f}"])
-    return ["log", "every", "CRPS", "held"], rows
+            rows.append([f"{title}, {period} s", f"{change:+.1f} %", f"{one['coverage']:.2f}"])
+    return ["feed", "CRPS", "held"], rows
 
 
 def lead(frame: pl.DataFrame) -> Table:
