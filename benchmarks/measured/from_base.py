@@ -25,6 +25,7 @@ import numpy as np
 import torch
 
 from benchmarks.measured import folds
+from evband.channels import READINGS
 from evband.features import FeatureMap
 from evband.settings import FROM_BASE, Settings
 from evband.training.plan import Job
@@ -47,6 +48,7 @@ def started(features: FeatureMap, job: Job, settings: Settings, signals: dict[st
         return None
     names = ("speed_kmh", "acceleration_ms2", "elevation_m", "ambient_temp_c", "kinetic", "speed_change", "fade")
     known = {name: signals[name].astype(float) if name in signals else unknown for name in names}
+    known |= {READINGS: features.hz * signals[READINGS].astype(float)} if READINGS in signals else {}
     return start_weights(ground, features, known, job, settings)
 
 

@@ -17,6 +17,7 @@ from evband.bands import Bands
 from evband.bands.from_network import distribution
 from evband.bands.mixtures import LocationScale
 from evband.calibration import fit_stretches
+from evband.channels import READINGS
 from evband.errors import TripsError
 from evband.features import FeatureMap
 from evband.features.physics import limits_of
@@ -74,6 +75,7 @@ def _fold(log: str, split: str | int, variant: str, members: int) -> Arrays:
     test = a["late"] if split == "time" else a["fold"] == split
     signals = {k.removeprefix("signal."): v.astype(float) for k, v in a.items() if k.startswith("signal.")}
     every = dict(signals)
+    signals.pop(READINGS)  # only the base sees them
     if variant != "hvac":
         signals.pop(CABIN, None)
     rows = ~test[number]

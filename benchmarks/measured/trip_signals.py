@@ -10,6 +10,7 @@ import polars as pl
 
 import evband
 from benchmarks.measured.trip_drives import HERE, LOGS, Arrays, Log, save
+from evband.channels import READINGS
 from evband.energy.planned import router_says
 from evband.features import FeatureMap
 from evband.features.names import resolve_features
@@ -26,14 +27,19 @@ def prepare(data: Path) -> None:
         channels = resolve_features(log.features + (f",{CABIN}" if log.cabin else ""), trips)
         features = FeatureMap(channels=channels, hz=log.hz, edges=True, fade=True)
         drive = [i.split("_")[1] if name.startswith("cc_") else i for i in trips.ids]
-        found = _signals(features, list(trips)) | dict(
-            y=np.concatenate([power_of(trip) for trip in trips]).astype(np.float32),
-            start=np.concatenate([starts_of(trip) for trip in trips]),
-            trip=np.repeat(np.arange(len(trips)), [len(trip) for trip in trips]).astype(np.int16),
-            fold=_folds(name, log, data, trips, drive),
-            late=_late(trips.ids, drive, name),
-            hz=np.array(log.hz),
-            channels=np.array(channels),
+        readings = np.concatenate([trip.table[READINGS].to_numpy() for trip in trips]).astype(np.float32)
+        found = (
+            _signals(features, list(trips))
+            | {f"signal.{READINGS}": readings}
+            | dict(
+                y=np.concatenate([power_of(trip) for trip in trips]).astype(np.float32),
+                start=np.concatenate([starts_of(trip) for trip in trips]),
+                trip=np.repeat(np.arange(len(trips)), [len(trip) for trip in trips]).astype(np.int16),
+                fold=_folds(name, log, data, trips, drive),
+                late=_late(trips.ids, drive, name),
+                hz=np.array(log.hz),
+                channels=np.array(channels),
+            )
         )
         save(HERE / f"{name}.npz", found)
         if log.plannable:

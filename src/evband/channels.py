@@ -81,6 +81,9 @@ EDGES = ("speed_start_kmh", "speed_end_kmh")
 AGE = "age_s"
 """A column of a grid that bridges silences: seconds since the last speed reading, 0 in a bin that has one."""
 
+READINGS = "speed_readings"
+"""A column that only the grid has: how many speed readings fell into the bin."""
+
 FEATURE_SETS: dict[str, tuple[str, ...]] = {
     # The paper's five dynamometer sets: DY_DriveRef, DY_Parasitic, DY_Roadld, DY_flt_force, Speed, Acceleration.
     "S1": ("drive_ref_kmh", "parasitic_n", "force_n", "speed_kmh", "acceleration_ms2"),

@@ -77,7 +77,14 @@ def test_the_stream_equals_predict_with_and_without_elevation(adapted: evband.Po
         stream = adapted.stream()
         names = [
             n
-            for n in ("speed_kmh", "acceleration_ms2", "elevation_m", "speed_start_kmh", "speed_end_kmh")
+            for n in (
+                "speed_kmh",
+                "acceleration_ms2",
+                "elevation_m",
+                "speed_start_kmh",
+                "speed_end_kmh",
+                "speed_readings",
+            )
             if n in table
         ]
         ticks = [stream.tick(**row) for row in table.select(names).to_dicts()]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from evband.channels import AGE, EDGES
+from evband.channels import AGE, EDGES, READINGS
 from evband.trips.bin_columns import DUPLICATE, LATE, NEW_TRIP_S, BinColumns
 from evband.trips.bins import Bins
 
@@ -43,8 +43,9 @@ def row_dicts(columns, pieces, car, bridge_s=0.0):
     for rows in pieces:
         for i in np.flatnonzero(rows.car == car):
             known = {c: float(v) for c, v in zip(columns.names, rows.values[i], strict=True) if v == v}
+            known[READINGS] = float(rows.readings[i])
             if bridge_s:
-                known[AGE] = 0.0 if rows.fresh[i] else float(rows.age[i])
+                known[AGE] = 0.0 if rows.readings[i] else float(rows.age[i])
             yield float(rows.time[i]), known, bool(rows.start[i])
 
 

@@ -17,7 +17,7 @@ from evband.adaptation.base import Base
 from evband.features.wheel import INPUTS, ROADS
 from evband.settings import Settings
 
-SCALE_SHIFT, SCALE_SD = 0.4, 0.75  # five makes: 0.39 with deviation 0.57, and the next one is from outside
+SCALE_SHIFT, SCALE_SD = 0.3, 0.5  # five makes: 0.30 with deviation 0.32, and the next one is from outside
 TRIP_EFFECT = (0.6, 0.15, 0.5)  # W/kg of offset, share of drag, share of rolling resistance
 ERRORS = {
     "bias": 0.0, "tau2": 0.35, "slow": 0.6, "slow_s": 60.0, "fast": 4.0, "share": 0.5, "noise": 6.0, "most": 60.0,

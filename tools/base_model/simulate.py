@@ -1,6 +1,6 @@
 """The population that the base model is taught with, as arrays.
 
-    python -m tools.base_model.simulate --cars 400 -o .carry/base/population.npz
+    python -m tools.base_model.simulate --cars 1250 -o .carry/base/population.npz
 
 Each vehicle drives four trips of 6 to 18 minutes; its log is read on the grid as any log would be.
 """
@@ -15,15 +15,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evband.adaptation.starting import RANGES
+from evband.channels import READINGS
 from evband.features.road_load import CHANGE, FADE, KINETIC
 from evband.features.rows import power_of, starts_of
-from evband.features.wheel import SheetMap
+from evband.features.wheel import INPUTS, SheetMap
 from evband.simulation.population import Specimen, draw, drive
 from evband.trips import Trip
 
 SEED = 24
 TRIPS, MINUTES = 4, (6.0, 18.0)
-SIGNALS = (*RANGES, KINETIC, CHANGE, FADE)
+SIGNALS = (*RANGES, KINETIC, CHANGE, FADE, READINGS)
+STEPS = 2.0 ** -np.array(
+    [8, 9, 13, 3, 6, 8, 9, 0, 7, 0, 0]
+)  # signals, power, start, trip are rounded to: a smaller file
 
 
 def vehicle(number: int, trips: int = TRIPS) -> tuple[Specimen, list[Trip]]:
@@ -41,12 +45,12 @@ def vehicle(number: int, trips: int = TRIPS) -> tuple[Specimen, list[Trip]]:
 
 def rows_of(trips: list[Trip]) -> NDArray[np.float32]:
     """[rows, signals + (power, start, trip)]."""
-    features, parts = SheetMap(channels=tuple(RANGES), hz=1.0, edges=True, fade=True), []
+    features, parts = SheetMap(channels=tuple(RANGES), hz=1.0, edges=True, fade=True, input_names=INPUTS), []
     for k, trip in enumerate(trips):
         signals = features.signals_of(trip)
         columns = [signals[name] for name in SIGNALS]
         parts.append(np.stack([*columns, power_of(trip), starts_of(trip), np.full(len(trip), k)], 1))
-    return np.concatenate(parts).astype(np.float32)
+    return (np.round(np.concatenate(parts) / STEPS) * STEPS).astype(np.float32)
 
 
 def _one(number: int) -> tuple[int, NDArray[np.float64], NDArray[np.float32]] | None:
@@ -56,7 +60,7 @@ def _one(number: int) -> tuple[int, NDArray[np.float64], NDArray[np.float32]] | 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--cars", type=int, default=400)
+    parser.add_argument("--cars", type=int, default=1250)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("-o", "--output", type=Path, required=True)
     parser.add_argument("--processes", type=int, default=2)

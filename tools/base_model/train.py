@@ -4,8 +4,9 @@
     PYTHONPATH=src python tools/base_model/train.py population.npz -o DIR --start BASE --steps 1500 --rate 2e-3
 
 Needs torch and NumPy only. `--start` goes on from the weights of an earlier base, where the population changed little. Every member sees four fifths of the vehicles. While the network is trained, each vehicle
-has weights of its own beside the shared ones (road-load terms and head) and an offset of its log scale, held near zero
-by a ridge, so that the shared scale describes what is left once a car is known. Then empirical Bayes (EM of a
+has weights of its own beside the shared ones (road-load terms and head) held near zero by
+a ridge. The offset of its log scale is held so tightly that the shared scale learns to tell a noisy log from a clean one
+(by how many speed readings a second has, above all); what it cannot tell is found afterwards. Then empirical Bayes (EM of a
 normal-normal model, trip effects aside) gives mean and covariance over vehicles of these weights. `--linear` trains what
 the network has to beat: a location linear in the road-load terms, and a scale linear in the present inputs (before the
 softplus that keeps it positive; power at the wheels by its sign among them).
@@ -25,15 +26,17 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from evband.adaptation.base import Base
+from evband.channels import READINGS
 from evband.features.road_load import CHANGE, FADE, KINETIC
 from evband.features.wheel import CABIN, INPUTS, ROADS, USUAL_KG, SheetMap, wheel_terms
 from evband.network.heads.base import SCALE_FLOOR
 from evband.network.lstm import LayerWeights, ensemble_lstm
 from evband.settings import Settings
 
-SIGNALS = ("speed_kmh", "acceleration_ms2", "elevation_m", "ambient_temp_c", KINETIC, CHANGE, FADE)
+SIGNALS = ("speed_kmh", "acceleration_ms2", "elevation_m", "ambient_temp_c", KINETIC, CHANGE, FADE, READINGS)
 WINDOW, BURN_IN, BATCH, RATE, BETA = 128, 24, 64, 6e-3, 0.5
 RIDGE_ROAD, RIDGE_HEAD, RIDGE_SCALE = 0.05, 0.01, 0.3  # variances that hold a vehicle's own weights near zero
+OWN_SCALE = 5e-4  # that of the offset of its log scale in training: the network itself is to see how noisy a log is
 NU_MIN = 3.0
 CORRELATED = 15.0  # rows that count as one where vehicles are compared
 ROUNDS = 15  # of EM, each time that vehicles are compared
@@ -175,7 +178,7 @@ class Ensemble:
         return out[..., 0] + torch.einsum("mtbk,mk->mtb", r, self.road_w), out[..., 1]
 
     def ridge(self, rows: float) -> Tensor:
-        held = zip(self.own, (RIDGE_ROAD, RIDGE_HEAD, RIDGE_SCALE), strict=True)
+        held = zip(self.own, (RIDGE_ROAD, RIDGE_HEAD, OWN_SCALE), strict=True)
         near: Any = sum((own.flatten(1) ** 2).sum(1) / (2 * variance) for own, variance in held)
         decay: Any = sum((w.flatten(1) ** 2).sum(1) for w in (*self.cells()[:2], self.head_w))
         return cast(Tensor, 3.0 * near / rows + 1e-5 * decay)
@@ -319,7 +322,7 @@ def main() -> None:
     parser.add_argument("-o", "--output", type=Path, required=True)
     parser.add_argument("--members", type=int, default=30)
     parser.add_argument("--hidden", type=int, default=32)
-    parser.add_argument("--steps", type=int, default=8000)
+    parser.add_argument("--steps", type=int, default=6000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--rate", type=float, default=RATE)
     parser.add_argument("--rounds", type=int, default=3, help="of comparing vehicles")

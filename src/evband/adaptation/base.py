@@ -33,7 +33,7 @@ from evband.settings import Settings
 
 SHIPPED = Path(__file__).with_name("base.safetensors")
 KEY = "evband_base"
-VERSION = 2
+VERSION = 3
 LARGEST = 64 << 20  # bytes
 
 Floats = NDArray[np.float32]

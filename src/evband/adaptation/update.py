@@ -31,7 +31,6 @@ from evband.adaptation.location import set_location
 from evband.adaptation.members import FEWEST_ROWS, ROUNDS, Evidence, Members, some_of, together
 from evband.adaptation.scale import Offsets, ScalePrior, ranks_of
 from evband.adaptation.state import Adaptation
-from evband.adaptation.trip_errors import energy_after
 from evband.channels import STANDING_KMH
 from evband.errors import SettingsError, TripsError
 from evband.features.wheel import ROADS, USUAL_KG, SheetMap
@@ -175,5 +174,7 @@ def after(
         trips=before.trips + trips,
     )
     if trips:  # the rest of a drive that was cut is no further trip
+        from evband.adaptation.trip_errors import energy_after  # energies need tables, which a GPU machine may not have
+
         found.energy_ = energy_after(found, rows.thinned)
     return found

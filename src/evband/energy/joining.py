@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from evband.channels import AGE, EDGES
+from evband.channels import AGE, EDGES, READINGS
 from evband.errors import ChannelError, TripsError
 from evband.features.names import CABIN
 from evband.routes import Route
@@ -62,7 +62,7 @@ def joined(driven: Trip | None, route: Trip, channels: tuple[str, ...], again: b
     planned = [c for c in names if c in route.table.columns]
     parts = [route.table.select(planned)] * (1 + again)
     if driven is not None:
-        own = [c for c in (*names, "power_kw", AGE, "segment") if c in driven.table.columns]
+        own = [c for c in (*names, "power_kw", READINGS, AGE, "segment") if c in driven.table.columns]
         parts.insert(0, driven.table.select(own))
     if all("elevation_m" in part.columns for part in parts):  # a plan may not know it
         for i in range(len(parts) - 2, -1, -1):

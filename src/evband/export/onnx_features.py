@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from evband.channels import AGE, EDGES
+from evband.channels import AGE, EDGES, READINGS
 from evband.export.graph import Graph, Value
 from evband.features import HELD, FeatureMap, road_load
 from evband.features.map import ROAD
@@ -21,7 +21,7 @@ SINCE_START = "seconds_since_start"
 def channel_inputs(features: FeatureMap) -> list[str]:
     """Names of the graph's inputs, [vehicles] each; NaN stands for an unknown value."""
     names = [PAST_GRADE if c == "elevation_m" else c for c in features.channels]
-    more = {EDGES: features.edges, (SINCE_START,): features.fade, (AGE,): features.ages}
+    more = {EDGES: features.edges, (SINCE_START,): features.fade, (AGE,): features.ages, (READINGS,): features.dense}
     return [*names, *(name for group, asked in more.items() if asked for name in group)]
 
 
@@ -57,6 +57,8 @@ def _signals(graph: Graph, features: FeatureMap) -> dict[str, Any]:
     if features.ages:
         age: Any = Value(graph, AGE)
         signals[AGE] = road_load.staleness(age.or_else(0.0))
+    if features.dense:
+        signals[READINGS] = Value(graph, READINGS).or_else(1.0)
     return signals
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from evband.channels import AGE, EDGES
+from evband.channels import AGE, EDGES, READINGS
 from evband.errors import SettingsError, TripsError
 from evband.features import density, road_load
 from evband.features.checking import OF_ROAD, check_power, checked
@@ -75,6 +75,11 @@ class FeatureMap:
     sheet: tuple[
         float, ...
     ] = ()  # mass kg, CdA m2, c_rr, where a data sheet narrows what physics allows the road-load path
+
+    @property
+    def dense(self) -> bool:
+        """Whether the network sees how many speed readings a second has."""
+        return READINGS in self.input_names
 
     @classmethod
     def fit(
@@ -293,6 +298,9 @@ class FeatureMap:
             signals[AGE] = (
                 road_load.staleness(trip.table[AGE].fill_null(0.0).to_numpy()) if known else np.zeros(len(trip))
             )
+        if self.dense:
+            known = READINGS in trip.table.columns
+            signals[READINGS] = self.hz * trip.table[READINGS].to_numpy() if known else np.ones(len(trip))
         return signals
 
     def _rows(self, signals: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray]:

@@ -4,7 +4,8 @@
 
 Per kilogram of the car all cars are alike enough to share weights; what a cabin draws does not grow with the car, so
 its terms are divided by the mass in units of `USUAL_KG` (by their scale). Elevation and temperature may be unknown (NaN): their terms
-are then zero, and inputs say that they are unknown. Floats (a tick) and arrays (a trip) alike.
+are then zero, and inputs say that they are unknown. How many speed readings a second has tells the network how noisy
+the log may be. Floats (a tick) and arrays (a trip) alike.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from evband.channels import READINGS
 from evband.errors import ArtifactError
 from evband.features.map import FeatureMap, _columns
 from evband.features.road_load import CHANGE, FADE, KINETIC, air_density, ambient_hinges, positive
@@ -27,11 +29,12 @@ KNOTS_W_KG = (-25.0, -12.0, -5.0, 5.0, 12.0, 25.0)  # efficiency and regeneratio
 USUAL_KG = 1500.0
 AIR = 1.225  # kg/m3 at 15 C
 OWN = ("own mass_kg", "own cda_m2", "own crr")  # signals of rows that belong to other cars than the sheet's
+MOST_READINGS = 4.0  # of speed in a second: more tell no more
 MILD_C = 20.0  # stands in for an unknown temperature: neither heats nor cools
 
 INPUTS = (
     "speed_kmh", "acceleration_ms2", "dv", "wheel", "braking", "aero", "grade", "cold", "hot", "grade known",
-    "ambient known", "fade", "one",
+    "ambient known", "fade", "one", READINGS,
 )  # fmt: skip
 ROADS = (
     "wheel", "braking", *(f"max(0,wheel-{knot:g})" for knot in KNOTS_W_KG), "inertia", "a*v", "slowing", "rolling",
@@ -55,7 +58,8 @@ def wheel_terms(signals: Mapping[str, Any], wheel: Wheel) -> tuple[dict[str, Any
     aero = 0.5 * AIR * cda / mass * v * v * v * air_density(ambient)
     power = inertia + rolling + aero + slope
     braking, one = -positive(-power), 1.0 + 0.0 * v
-    inputs = (signals["speed_kmh"], a, dv, power, braking, aero, grade, cold, hot, seen, felt, fade, one)
+    dense = MOST_READINGS - positive(MOST_READINGS - signals.get(READINGS, one))
+    inputs = (signals["speed_kmh"], a, dv, power, braking, aero, grade, cold, hot, seen, felt, fade, one, dense)
     hinges = [positive(power - knot) for knot in KNOTS_W_KG]
     roads = (
         power, braking, *hinges, inertia, a * v, -positive(-inertia), rolling, aero, slope, dv, cold, hot, fade * cold,

@@ -36,7 +36,8 @@ class Logger:
 
 
 def draw_logger(rng: np.random.Generator) -> Logger:
-    """A bus logger (six in ten), a phone on the diagnostic port (a quarter), or a GPS logger with a current clamp.
+    """A bus logger (six in ten), a phone on the diagnostic port (a quarter), or a GPS logger with a current clamp
+    (as slow as telemetry over the air at times).
 
     More clean logs than people have: who learns from noisy ones learns to expect too little of a pedal, and a clean log
     suffers more from that than a noisy one gains.
@@ -68,7 +69,7 @@ def draw_logger(rng: np.random.Generator) -> Logger:
         )  # fmt: skip
     common["jitter"] = float(rng.choice([0.0, 0.15]))
     return Logger(
-        speed_every_s=float(rng.choice([1.0, 1.0, 2.0, 2.0, 3.0])), speed_step_kmh=float(rng.choice([0.01, 0.1, 1.0])),
+        speed_every_s=float(rng.choice([1.0, 1.0, 2.0, 2.0, 3.0, 5.0])), speed_step_kmh=float(rng.choice([0.01, 0.1, 1.0])),
         speed_gain=1.0, speed_late_s=abs(1.5 + 1.2 * normal()), speed_noise_kmh=around(0.35, 0.6),
         power_every_s=float(rng.choice([0.5, 1.0, 2.0])), power_mean=False, power_late_s=0.5 * normal(),
         power_noise=around(0.03, 0.8), **common,

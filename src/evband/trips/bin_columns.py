@@ -119,13 +119,13 @@ def _close_until(w: Layout, b: Bins, c: int, number: int, out: Rows, count: int)
     """Close the bins before `number`; those without a speed are left out, however many."""
     while b.open[c] < number:
         end, first = b.origin[c] + w.width * b.open[c], b.open[c] == 0
-        fresh, sampled = b.counts[c, w.speed] > 0, b.counts[c, w.power] == 1
+        readings, sampled = b.counts[c, w.speed], b.counts[c, w.power] == 1
         if _close(w, b, c, out.values[count]):
             out.car[count], out.time[count] = c, end
             out.start[count], out.first[count] = b.broken[c], first
             age, step = max(end - b.last_t[c, w.speed], 0.0), b.last_t[c, w.speed] - b.before[c, 0]
-            out.age[count], out.fresh[count], out.sampled[count], out.sure[count] = age, fresh, sampled, 1.0
-            if not fresh or step > SLOW_BINS * w.width:
+            out.age[count], out.readings[count], out.sampled[count], out.sure[count] = age, readings, sampled, 1.0
+            if readings == 0 or step > SLOW_BINS * w.width:
                 out.sure[count] = sureness(step if step == step else 0.0, age, w.width)
             b.broken[c] = False
             b.open[c] += 1
@@ -289,8 +289,8 @@ class BinColumns:
     def _room(self, rows: int) -> Rows:
         size = min(2 * rows, 65536) + int(self.layout.max_age[self.layout.speed] * self.hz) + 64
         empty = np.empty(size, np.int64), np.empty(size), np.empty((size, len(self.channels) + 2))
-        start, first, fresh, sampled = (np.empty(size, bool) for _ in range(4))
-        return Rows(*empty, start, first, np.empty(size), np.empty(size), fresh, sampled)
+        start, first, sampled = (np.empty(size, bool) for _ in range(3))
+        return Rows(*empty, start, first, np.empty(size), np.empty(size), np.empty(size, np.int64), sampled)
 
     def forget(self, car: int) -> None:
         """As if nothing of this vehicle had ever been read."""

@@ -53,5 +53,5 @@ class Rows(NamedTuple):
     first: NDArray[np.bool_]  # a drive starts
     age: Array  # s from the last speed reading to the row's end
     sure: Array  # correlation of the acceleration in the row with what its speed readings show: 1 where they are dense
-    fresh: NDArray[np.bool_]  # a speed reading fell into the bin
+    readings: NDArray[np.int64]  # of speed in the bin
     sampled: NDArray[np.bool_]  # its power is a single reading, not the mean of several

@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from evband.channels import AGE, EDGES, ELECTRICAL
+from evband.channels import AGE, EDGES, ELECTRICAL, READINGS
 from evband.trips import between_numbers as between
 from evband.trips.between import SLOW_BINS
 from evband.trips.grid import MAX_GAP_S, held_s
 from evband.trips.motion import SAME
 
 SPEED = "speed_kmh"
-_UNCOUNTED = ELECTRICAL | {SPEED, "acceleration_ms2", *EDGES, AGE}  # their coming and going breaks no segment
+_UNCOUNTED = ELECTRICAL | {SPEED, "acceleration_ms2", *EDGES, READINGS, AGE}  # their coming and going breaks no segment
 
 
 @dataclass(slots=True)
@@ -151,6 +151,7 @@ class Bins:
         elif self.lag and self.sums[SPEED][1] == 1:
             values[SPEED] = between.mean_speed(start, stop, self.lag)
         values.setdefault("acceleration_ms2", change / 3.6 / self.width)
+        values[READINGS] = float(self.sums[SPEED][1]) if SPEED in self.sums else 0.0
         if self.bridge_s:
             values[AGE] = 0.0 if SPEED in self.sums else end - self.last[SPEED][0]
 

@@ -9,6 +9,7 @@
 * `speed_start_kmh` and `speed_end_kmh` are the speeds at the bin's two edges as known at t: what changes kinetic energy.
   The end is the last reading carried on along the slope of the last two, the start lies between its two readings. Where
   readings fall on the grid both are readings; where they come every second or so they are far better than held ones.
+* `speed_readings` counts the speed readings in the bin: how closely a log follows the car.
 * Rows stand at t0, t0 + D, t0 + 2D, ..., with t0 the first speed reading, so that a log already at this rate keeps its
   rows. A row without a speed is left out.
 * A new segment begins after a gap in speed, after left-out rows, and where an input goes stale or comes back.
@@ -25,7 +26,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from evband.channels import AGE, CHANNELS, EDGES, ELECTRICAL, VALUES, require
+from evband.channels import AGE, CHANNELS, EDGES, ELECTRICAL, READINGS, VALUES, require
 from evband.errors import SettingsError
 from evband.trips import between
 from evband.trips.motion import SAME, Motion, bin_edges, mean_of
@@ -82,6 +83,7 @@ def to_grid(
         found = motion.between(slow, series.get("acceleration_ms2"))
         for name, values in zip(("speed_kmh", "acceleration_ms2", *EDGES), found, strict=True):
             columns[name][slow] = np.where(np.isnan(columns[name][slow]), np.nan, values)
+    columns[READINGS] = (motion.end - motion.before).astype(np.float64)
     if bridge_s:
         columns[AGE] = motion.ages
     if "power_kw" in series:
@@ -92,7 +94,9 @@ def to_grid(
     gaps = motion.gaps[motion.end[kept]]
     breaks = (np.diff(rows[kept]) > 1) | (np.diff(gaps) > 0) | np.any(known[:, 1:] != known[:, :-1], axis=0)
     segment = np.concatenate([[0], np.cumsum(breaks)]).astype(np.int32)
-    table = {"time_s": ends[kept]} | {name: columns[name][kept] for name in (*VALUES, *EDGES, AGE) if name in columns}
+    table = {"time_s": ends[kept]} | {
+        name: columns[name][kept] for name in (*VALUES, *EDGES, READINGS, AGE) if name in columns
+    }
     table = {name: column for name, column in table.items() if not np.isnan(column).all()}
     return pl.DataFrame(table | {"segment": segment}, nan_to_null=True)
 
