@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from evband.adaptation.starting import sheet_of, start
-from evband.channels import EDGES
+from evband.channels import DENSE, EDGES, READINGS
 from evband.energy.calibrating import predicted_drives
 from evband.energy.planned import Planned, fit_planned, router_says
 from evband.simulation.population import STEP_S, draw, driven
@@ -33,6 +33,7 @@ def simulated_trip(number: int, rng: np.random.Generator) -> Trip:
         {
             "time_s": np.arange(1.0, len(speed)), "speed_kmh": (speed[1:] + speed[:-1]) / 2, EDGES[0]: speed[:-1], EDGES[1]: speed[1:],
             "acceleration_ms2": np.diff(speed) / 3.6, "elevation_m": np.zeros(len(speed) - 1), "ambient_temp_c": np.full(len(speed) - 1, 15.0),
+            READINGS: np.full(len(speed) - 1, DENSE),
         }
     )  # fmt: skip
     return Trip(f"sim_{number}", table.with_columns(segment=pl.lit(0, dtype=pl.Int32)), 1.0)

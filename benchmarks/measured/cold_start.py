@@ -48,7 +48,10 @@ CARS = {  # car -> (logs, mass kg, CdA m2, c_rr)
 # How noisy logs of each make are: offset of the log scale after an hour of them, mean over cars and seeds, by this base
 # (`level` in O's rows).
 # Each make is scored with a base whose two constants of that noise come from the other makes.
-LEVELS = {"i3": -0.16, "tesla": 0.32, "e208": 0.33, "ved": 0.73, "cc": 0.29}
+LEVELS = {
+    "sheet": {"i3": -0.16, "tesla": 0.32, "e208": 0.33, "ved": 0.73, "cc": 0.29},
+    "linear": {"i3": 0.11, "tesla": 0.57, "e208": -0.25, "ved": 0.25, "cc": -0.06},
+}
 FEW_MAKES = (
     1.5  # what a fifth make may differ by, over the deviation of four: between a normal's 1.1 and a Student-t's 1.9
 )
@@ -207,7 +210,8 @@ def started(arrays: Arrays, car: str, seed: int, base: str | None) -> Iterator[d
     from evband.adaptation.update import evidence_of, updated
 
     _, mass, cda, crr = CARS[car]
-    others = [level for make, level in LEVELS.items() if make != car.split("_")[0]]
+    levels = LEVELS["sheet" if base is None else "linear"]
+    others = [level for make, level in levels.items() if make != car.split("_")[0]]
     shift, spread = float(np.mean(others)), FEW_MAKES * float(np.std(others, ddof=1))
     ground = replace(Base.load(None if base is None else Path(base)), scale_shift=shift, scale_sd=spread)
     model = begun(ground, sheet_of(None, mass_kg=mass, cda_m2=cda, crr=crr), seed)

@@ -84,6 +84,8 @@ AGE = "age_s"
 READINGS = "speed_readings"
 """A column that only the grid has: how many speed readings fell into the bin."""
 
+DENSE = 4.0  # speed readings per second: more tell no more, and a plan is known as closely
+
 FEATURE_SETS: dict[str, tuple[str, ...]] = {
     # The paper's five dynamometer sets: DY_DriveRef, DY_Parasitic, DY_Roadld, DY_flt_force, Speed, Acceleration.
     "S1": ("drive_ref_kmh", "parasitic_n", "force_n", "speed_kmh", "acceleration_ms2"),

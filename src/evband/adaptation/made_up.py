@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from evband.channels import DENSE, READINGS
 from evband.features.road_load import CHANGE, FADE, KINETIC, edge_signals
 
 Array = NDArray[np.float64]
@@ -43,5 +44,5 @@ def signals_of(speed: Array, ambient_c: float, fade: Array | float = 0.0, grade:
     return {
         "speed_kmh": (speed[1:] + speed[:-1]) / 2, "acceleration_ms2": edges[CHANGE], "elevation_m": np.full(count, grade),
         "ambient_temp_c": np.full(count, ambient_c), KINETIC: edges[KINETIC], CHANGE: edges[CHANGE],
-        FADE: np.zeros(count) + fade,
+        FADE: np.zeros(count) + fade, READINGS: np.full(count, DENSE),
     }  # fmt: skip

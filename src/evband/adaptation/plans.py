@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 PER_TONNE: dict[str, float] = {
-    "shift": 0.0487, "habit": 2.10e-5, "local": 4.05e-4, "trips": 120, "scale_kmh": 60.0,
+    "shift": 0.0433, "habit": 2.10e-5, "local": 4.07e-4, "trips": 120, "scale_kmh": 60.0,
 }  # fmt: skip
 POWERS = {"shift": 1, "habit": 2, "local": 2}  # of the mass
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from evband.channels import EDGES
+from evband.channels import DENSE, EDGES, READINGS
 from evband.errors import EvbandError, SettingsError
 from evband.features.physics import CLIMB, MASS_KG, SLOWEST_KMH, STANDING_KW, STEP_KMH
 from evband.trips import Trip, Trips
@@ -80,7 +80,11 @@ def _steady(model: PowerModel, kmh: float, slope: float = 0.0) -> Trip:
     features, hz = model.feature_map_, model.settings_.hz
     rows = int(SETTLED_S * hz)
     metres = (np.arange(rows) + 1) * kmh / 3.6 / hz
-    table = {"time_s": (np.arange(rows) + 1) / hz, **{c: np.full(rows, kmh) for c in ("speed_kmh", *EDGES)}}
+    table = {
+        "time_s": (np.arange(rows) + 1) / hz,
+        **{c: np.full(rows, kmh) for c in ("speed_kmh", *EDGES)},
+        READINGS: np.full(rows, DENSE / hz),
+    }
     for channel, typical in zip(features.channels, features.typical.tolist(), strict=True):
         if channel in ("motor_torque_nm", "motor_rpm", "force_n", "road_load_n", "parasitic_n", "drive_ref_kmh"):
             raise SettingsError(f"{channel} of a made-up drive is not known.")

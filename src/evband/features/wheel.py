@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from evband.channels import READINGS
+from evband.channels import DENSE, READINGS
 from evband.errors import ArtifactError
 from evband.features.map import FeatureMap, _columns
 from evband.features.road_load import CHANGE, FADE, KINETIC, air_density, ambient_hinges, positive
@@ -29,7 +29,6 @@ KNOTS_W_KG = (-25.0, -12.0, -5.0, 5.0, 12.0, 25.0)  # efficiency and regeneratio
 USUAL_KG = 1500.0
 AIR = 1.225  # kg/m3 at 15 C
 OWN = ("own mass_kg", "own cda_m2", "own crr")  # signals of rows that belong to other cars than the sheet's
-MOST_READINGS = 4.0  # of speed in a second: more tell no more
 MILD_C = 20.0  # stands in for an unknown temperature: neither heats nor cools
 
 INPUTS = (
@@ -58,7 +57,7 @@ def wheel_terms(signals: Mapping[str, Any], wheel: Wheel) -> tuple[dict[str, Any
     aero = 0.5 * AIR * cda / mass * v * v * v * air_density(ambient)
     power = inertia + rolling + aero + slope
     braking, one = -positive(-power), 1.0 + 0.0 * v
-    dense = MOST_READINGS - positive(MOST_READINGS - signals.get(READINGS, one))
+    dense = DENSE - positive(DENSE - signals.get(READINGS, one))
     inputs = (signals["speed_kmh"], a, dv, power, braking, aero, grade, cold, hot, seen, felt, fade, one, dense)
     hinges = [positive(power - knot) for knot in KNOTS_W_KG]
     roads = (

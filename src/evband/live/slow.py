@@ -24,6 +24,7 @@ Array = NDArray[np.float64]
 PER_TONNE_KW = 1.9
 DRIVES_OFF_MS2 = 0.1
 INSTANT = 0.95  # correlation of the acceleration at an instant with the mean of its second
+TRAINED_S = 5.0  # silences that the cars of the shipped base had: its network widens by itself
 PATIENCE_S = 20.0  # readings further apart are a gap
 
 

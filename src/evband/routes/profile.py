@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from evband.channels import CHANNELS, EDGES
+from evband.channels import CHANNELS, DENSE, EDGES, READINGS
 from evband.errors import LogError
 from evband.logs.tidy import parse
 from evband.trips import Trip, Trips
@@ -129,6 +129,7 @@ class Route:
             "speed_kmh": np.diff(driven) * 3600.0 * hz,
             "acceleration_ms2": np.diff(speed) / 3.6 * hz,
             **dict(zip(EDGES, (speed[:-1], speed[1:]), strict=True)),
+            READINGS: np.full(rows, DENSE / hz),
         }
         table |= {name: np.interp(driven[1:], km, value) for name, (km, value) in self.along.items()}
         frame = pl.DataFrame(table).with_columns(segment=pl.lit(0, dtype=pl.Int32))
