@@ -84,6 +84,9 @@ AGE = "age_s"
 READINGS = "speed_readings"
 """A column that only the grid has: how many speed readings fell into the bin."""
 
+ON_GRID = (*EDGES, READINGS)
+"""The columns that a grid has beside channels, and that come along with it into a file."""
+
 DENSE = 4.0  # speed readings per second: more tell no more, and a plan is known as closely
 
 FEATURE_SETS: dict[str, tuple[str, ...]] = {

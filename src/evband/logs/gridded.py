@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from evband.channels import EDGES
+from evband.channels import ON_GRID
 from evband.errors import LogError
 from evband.logs.cleaning import outside_limits
 from evband.logs.suspicion import suspicions
@@ -26,7 +26,7 @@ def limited(series: Mapping[str, Series], options: Cleaning) -> tuple[dict[str, 
     found: list[Finding] = []
     kept: dict[str, Series] = {}
     for name, readings in series.items():
-        kept[name] = readings if name in EDGES else outside_limits(name, readings, options, found)
+        kept[name] = readings if name in ON_GRID else outside_limits(name, readings, options, found)
     kept = {name: s for name, s in kept.items() if len(s[0])}
     return kept, found + suspicions(kept, found)
 

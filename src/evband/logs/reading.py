@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from evband.channels import COORDINATES, EDGES, VALUES, require
+from evband.channels import COORDINATES, ON_GRID, VALUES, require
 from evband.errors import EvbandError, FormatError, LogError, SettingsError
 from evband.files import read_toml
 from evband.logs import border, gridded, places, tidy
@@ -142,7 +142,7 @@ def _table(series: Mapping[str, Series]) -> pl.DataFrame:
     shared = all(t is times[0] or np.array_equal(t, times[0]) for t in times) and bool(np.all(np.diff(times[0]) > 0))
     instants = times[0] if shared else _union(times)
     columns = {"time_s": pl.Series(instants, dtype=pl.Float64)}
-    for name in (*VALUES, *EDGES):
+    for name in (*VALUES, *ON_GRID):
         if name in series:
             time, value = series[name]
             if not shared:

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from evband.channels import COORDINATES, EDGES, VALUES, require
+from evband.channels import COORDINATES, ON_GRID, VALUES, require
 from evband.errors import LogError
 from evband.logs import border
 from evband.logs.formats import text
@@ -76,7 +76,7 @@ def frame_readings(
     for needed in ("time_s", "speed_kmh"):
         require(needed, frame.columns, where)
     numbered = _has_segments(frame)
-    ours = (*VALUES, *EDGES) if numbered else (*VALUES, *COORDINATES)  # a grid's edge speeds come along with it
+    ours = (*VALUES, *ON_GRID) if numbered else (*VALUES, *COORDINATES)
     channels = [name for name in ours if name in frame.columns]
     truth = [name for name in truths(frame) if frame[name].dtype.is_numeric()]
     ignored = [name for name in frame.columns if name not in ("time_s", "trip_id", *channels, *truth)]

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from evband.bands import check_level
 from evband.calibration.online import OnlineCalibration
-from evband.channels import CHANNELS, EDGES, READINGS
+from evband.channels import CHANNELS, ON_GRID
 from evband.errors import ChannelError, SettingsError
 from evband.network.tick import engine_of
 
@@ -71,7 +71,7 @@ class Stream:
 
         Measured power, `power_kw`, changes bands with `adapt` only, and only those of later ticks.
         """
-        unknown = [name for name in values if name not in CHANNELS and name not in (*EDGES, READINGS)]
+        unknown = [name for name in values if name not in CHANNELS and name not in ON_GRID]
         if unknown:
             raise ChannelError(f"{unknown[0]} is not a channel; a tick takes channels such as speed_kmh=88.0.")
         return self.learned(self.step(values), values)

@@ -26,7 +26,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from evband.channels import AGE, CHANNELS, EDGES, ELECTRICAL, READINGS, VALUES, require
+from evband.channels import AGE, CHANNELS, EDGES, ELECTRICAL, ON_GRID, READINGS, VALUES, require
 from evband.errors import SettingsError
 from evband.trips import between
 from evband.trips.motion import SAME, Motion, bin_edges, mean_of
@@ -95,7 +95,7 @@ def to_grid(
     breaks = (np.diff(rows[kept]) > 1) | (np.diff(gaps) > 0) | np.any(known[:, 1:] != known[:, :-1], axis=0)
     segment = np.concatenate([[0], np.cumsum(breaks)]).astype(np.int32)
     table = {"time_s": ends[kept]} | {
-        name: columns[name][kept] for name in (*VALUES, *EDGES, READINGS, AGE) if name in columns
+        name: columns[name][kept] for name in (*VALUES, *ON_GRID, AGE) if name in columns
     }
     table = {name: column for name, column in table.items() if not np.isnan(column).all()}
     return pl.DataFrame(table | {"segment": segment}, nan_to_null=True)

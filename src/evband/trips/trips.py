@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from evband.channels import AGE, CHANNELS, COORDINATES, EDGES, READINGS, VALUES, require
+from evband.channels import AGE, CHANNELS, COORDINATES, ON_GRID, VALUES, require
 from evband.errors import TripsError
 from evband.trips.grid import MAX_GAP_S, bin_inputs, to_grid
 from evband.trips.identity import ENOUGH, marks
@@ -141,7 +141,7 @@ def _check(trip: Trip) -> None:
         require("time_s", table.columns, name)
     if table.height == 0:
         raise TripsError(f"{name} has no rows; leave it out or check how its log was cut.")
-    extra = {"segment", *EDGES, READINGS, AGE, *truths(table)} if trip.hz is not None else set(truths(table))
+    extra = {"segment", *ON_GRID, AGE, *truths(table)} if trip.hz is not None else set(truths(table))
     unknown = [c for c in table.columns if c not in extra and (c not in CHANNELS or c == "trip_id")]
     if unknown:
         raise TripsError(f"{name} has columns that are not channels: {', '.join(unknown)}; drop or rename them.")
@@ -296,7 +296,7 @@ class Trips(Sequence[Trip]):
         """One tidy frame: trip_id, time_s, the channels that any trip has, and on the grid the segment."""
         frames = [trip.table.select(pl.lit(trip.trip_id).alias("trip_id"), pl.all()) for trip in self._trips]
         frame = pl.concat(frames, how="diagonal")
-        order = ["trip_id", "time_s", *VALUES, *COORDINATES, *EDGES, READINGS, AGE, "segment"]
+        order = ["trip_id", "time_s", *VALUES, *COORDINATES, *ON_GRID, AGE, "segment"]
         return frame.select([name for name in (*order, *truths(frame)) if name in frame.columns])
 
     @classmethod
