@@ -204,7 +204,7 @@ def _in_order(trip_id: str, part: pl.DataFrame, where: str) -> tuple[pl.DataFram
 def _one_trip(trip_id: str, part: pl.DataFrame, where: str, notes: tuple[str, ...], hz: float | None) -> Readings:
     time = part["time_s"].to_numpy()
     series = {}
-    for name in (*VALUES, *(COORDINATES if hz is None else EDGES)):
+    for name in (*VALUES, *(COORDINATES if hz is None else ON_GRID)):
         if name in part.columns and part[name].null_count() < part.height:
             known = part[name].is_not_null().to_numpy()
             value = part[name].to_numpy()
