@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from evband.compiled import compiled
+from evband.compiled import compiled, unchecked
 from evband.network.heads.base import SCALE_FLOOR
 from evband.network.inference import softplus
 
@@ -34,7 +34,8 @@ _ABOUT = NEAR.reshape(-1, len(OFFSETS)).T.copy()  # [trip's level, deviations x 
 _STEP = 0.05
 _FIRST, _NODES = -40.0, 2400  # softplus from -40 to 80
 _SCALES = softplus(_FIRST + _STEP * np.arange(_NODES)) + SCALE_FLOOR
-_AT_ONCE = 32  # rows whose factors are multiplied before a logarithm is taken
+_AT_ONCE = 32  # rows whose factors are multiplied before their powers of two are counted apart: logarithms are dear
+_LOG_2 = math.log(2.0)
 SQUARE = 1e8  # squared errors in standardised units: no product of `_AT_ONCE` leaves the range of a float
 
 
@@ -104,6 +105,7 @@ def add_log_likelihood(raw: Array, error: Array, nu: Array, rows: NDArray[np.int
     """
     members, count = out.shape
     one, two = np.ones(count), np.ones(count)
+    powers = np.zeros((2, count), np.int64)
     for m in range(members):
         total = out[m]
         for number in range(len(rows)):
@@ -121,7 +123,19 @@ def add_log_likelihood(raw: Array, error: Array, nu: Array, rows: NDArray[np.int
                 s = w0 * s0[k] + w1 * s1[k] + w2 * s2[k] + w3 * s3[k]
                 one[k] *= s
                 two[k] *= s * s + square
-            if (number + 1) % _AT_ONCE == 0 or number == len(rows) - 1:
-                for k in range(count):
-                    total[k] += nu[m] * math.log(one[k]) - 0.5 * (nu[m] + 1.0) * math.log(two[k])
-                    one[k] = two[k] = 1.0
+            if (number + 1) % _AT_ONCE == 0:
+                take_powers(one.view(np.int64), powers[0])
+                take_powers(two.view(np.int64), powers[1])
+        for k in range(count):
+            first, second = math.log(one[k]) + _LOG_2 * powers[0, k], math.log(two[k]) + _LOG_2 * powers[1, k]
+            total[k] += nu[m] * first - 0.5 * (nu[m] + 1.0) * second
+            one[k] = two[k] = 1.0
+            powers[:, k] = 0
+
+
+@unchecked
+def take_powers(bits: NDArray[np.int64], powers: NDArray[np.int64]) -> None:
+    """Move the powers of two of positive floats, given as their bits, into `powers`: 1 to 2 is left of each."""
+    for k in range(len(bits)):
+        powers[k] += (bits[k] >> 52) - 1023
+        bits[k] = bits[k] & ((1 << 52) - 1) | (1023 << 52)
