@@ -62,6 +62,27 @@ def test_segments_as_long_as_a_window_or_few_short_ones_stay_as_they_are():
         assert share_windows(segments, 128, 32) is segments
 
 
+def test_a_log_full_of_gaps_is_cut_into_as_few_windows_as_hold_it_and_elsewhere_each_time():
+    rng = np.random.default_rng(0)
+    lengths = rng.integers(5, 400, 200)
+    start = np.zeros(lengths.sum() + 6000, bool)
+    start[np.append(0, np.cumsum(lengths))] = True
+    start[lengths.sum() :: 20] = True  # a trip of short segments
+    trip = np.repeat(np.arange(201), [*lengths, 6000])
+    shared = share_windows(find_segments(start, trip), 128, 32)
+    assert shared.few
+    fewest = len(cut(shared, 128, 32))
+    cuts = [cut(shared, 128, 32, rng) for _ in range(5)]
+    assert {len(each) for each in cuts} == {fewest} == {most_windows(shared, 128, 32)}
+    assert len({each.start.tobytes() for each in cuts}) == 5
+    for each in cuts:
+        hit = np.zeros(len(start), int)
+        for first, stop in zip(each.start + each.first, each.start + each.stop, strict=True):
+            hit[first:stop] += 1
+        assert (hit == 1).all()
+        assert (each.stop <= 128).all()
+
+
 def test_windows_fall_elsewhere_in_each_epoch():
     segments = segments_of([5000])
     one, two = (cut(segments, 128, 32, np.random.default_rng(seed)) for seed in (0, 1))

@@ -2,6 +2,8 @@
 
 A window that begins where a segment begins has no burn-in, since the zero state is what a drive begins with.
 The first window of a segment is cut at a random length, so that windows fall elsewhere in each epoch and member.
+In a log full of gaps it is random only as far as its segment needs no window more (`Segments.few`): most of its segments
+are two or three windows long, and one more for each would be a third of the cost.
 
 Short segments of one trip share windows, the state being reset inside: a window each would be mostly padding, so that a
 log cut up by gaps would cost several times its rows. What a window's rows have in common stays their trip's.
@@ -10,7 +12,7 @@ log cut up by gaps would cost several times its rows. What a window's rows have 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +30,7 @@ class Segments:
     length: Ints
     trip: Ints
     copy: Ints | None = None  # which copy of its trip with fewer readings it is of: 1, 2 ...; 0: of the trip itself
+    few: bool = False  # cut into as few windows as hold them
 
     def of_trips(self, trips: NDArray[np.integer]) -> Segments:
         return self._where(np.isin(self.trip, trips))
@@ -53,7 +56,16 @@ class Segments:
 
     def _where(self, keep: NDArray[np.bool_]) -> Segments:
         copy = None if self.copy is None else self.copy[keep]
-        return Segments(self.begin[keep], self.length[keep], self.trip[keep], copy)
+        return Segments(self.begin[keep], self.length[keep], self.trip[keep], copy, self.few)
+
+    def leads(self, window: int, burn_in: int) -> Ints:
+        """The shortest first window of each."""
+        least = np.full(len(self.length), max(burn_in, 1))
+        if not self.few:
+            return least
+        stride = window - burn_in
+        blocks = -(-np.maximum(0, self.length - window) // stride)
+        return np.asarray(np.minimum(np.maximum(least, self.length - blocks * stride), window))
 
 
 @dataclass(frozen=True)
@@ -80,7 +92,8 @@ def find_segments(
 def share_windows(segments: Segments, window: int, burn_in: int) -> Segments:
     """Neighbours in a trip as one stretch where either is shorter than a window; the state is reset inside it.
 
-    As they are, where that saves few windows: a kernel that resets inside takes a little longer.
+    As they are, where that saves few windows: a kernel that resets inside takes a little longer. What is shared, or has
+    copies, is of a log full of gaps and cut into few windows.
     """
     short = segments.length < window
     same = segments.trip if segments.copy is None else segments.trip + segments.copy * (segments.trip.max() + 1)
@@ -89,7 +102,9 @@ def share_windows(segments: Segments, window: int, burn_in: int) -> Segments:
     copy = None if segments.copy is None else segments.copy[first]
     shared = Segments(segments.begin[first], np.add.reduceat(segments.length, first), segments.trip[first], copy)
     fewer = most_windows(shared, window, burn_in) < WORTH_SHARING * most_windows(segments, window, burn_in)
-    return shared if fewer else segments
+    if fewer or copy is not None:
+        return replace(shared if fewer else segments, few=True)
+    return segments
 
 
 def cut(segments: Segments, window: int, burn_in: int, rng: np.random.Generator | None = None) -> Windows:
@@ -97,7 +112,7 @@ def cut(segments: Segments, window: int, burn_in: int, rng: np.random.Generator 
     stride = window - burn_in
     lead = np.full(len(segments.begin), window)
     if rng is not None:
-        lead = rng.integers(max(burn_in, 1), window + 1, size=len(lead))
+        lead = rng.integers(segments.leads(window, burn_in), window + 1)
     rest = np.maximum(0, segments.length - lead)
     blocks = -(-rest // stride)
     which = np.repeat(np.arange(len(lead)), blocks)
@@ -114,7 +129,7 @@ def cut(segments: Segments, window: int, burn_in: int, rng: np.random.Generator 
 
 def most_windows(segments: Segments, window: int, burn_in: int, share: float = 1.0) -> int:
     """The most windows that any random cut of these segments gives, and any choice of copies in a ``share`` of trips."""
-    rest = np.maximum(0, segments.length - max(burn_in, 1))
+    rest = np.maximum(0, segments.length - segments.leads(window, burn_in))
     each = 1 + -(-rest // (window - burn_in))
     if segments.copy is None:
         return int(each.sum())
