@@ -4,7 +4,8 @@
     python -m benchmarks.measured.trip_bands                         # after them; no data and no training needed
 
 Contenders on the same held-out trips: `evband` (30 members), `evband 10` (10 of them), `least squares` on all features of our model
-with the same error model (its noise taken from the ensemble, which helps it), `average`: kWh/km of the training trips with its
+with the same error model (its noise taken from the ensemble, which helps it), `least squares, known ways`: with what evband learns of
+ways driven before, too, `average`: kWh/km of the training trips with its
 spread. `rest`: the trip after its first 5 km, without and with the power measured until then; `rest, cabin unknown`: also without the
 cabin's draw ahead, which a driver does not know, either. `planned`: the trip as a router would
 have planned it, speeds smoothed and stops unknown. `width_at_90`: mean width over mean energy, all bands of a contender stretched
@@ -31,6 +32,7 @@ from evband.energy import Drive, EnergyBand, ErrorModel, TripMean, fit_errors, s
 from evband.energy.cabin import Cabin
 from evband.energy.floor import below
 from evband.energy.planned import Planned, fit_planned
+from evband.energy.ways import Ways
 
 Array = NDArray[np.float64]
 RESULTS = Path("benchmarks/results")
@@ -162,12 +164,14 @@ def run(log: str, variant: str, split: str | int, found: Found, unknown: bool) -
     drives = Drives(log, split, variant)
     errors = fit_errors(drives.of("oob"))
     test = drives.of("test")
-    path = fit_errors(linear(drives.of("oob")), TripMean())  # no weighing in, no correction between trips
+    on_ways = fit_errors(linear(drives.of("oob")), TripMean())
+    path = replace(on_ways, ways=Ways())  # no weighing in, no correction between trips
     ten = Drives(log, split, variant, members=10)
     for what, cut in (("trip", whole), ("10 km", stretches)):
         add(found, name, what, "evband", bands(log, test, errors, cut))
         add(found, name, what, "evband 10", bands(log, ten.of("test"), fit_errors(ten.of("oob")), cut))
         add(found, name, what, "least squares", bands(log, linear(test), path, cut))
+        add(found, name, what, "least squares, known ways", bands(log, linear(test), on_ways, cut))
     add(found, name, "trip", "average", average(log, drives.of("oob"), test))
     add(found, name, "rest", "evband", bands(log, test, errors, rest, so_far=True))
     add(found, name, "rest", "without the drive so far", bands(log, test, errors, rest))
@@ -184,7 +188,8 @@ def plans(log: str, split: str | int, found: Found) -> None:
     """Bands of one held-out fold's trips as a router would have planned them."""
     name = "last third" if split == "time" else "folds"
     drives = Drives(log, split, "base")
-    more, plain = planned_bands(log, drives, fit_errors(drives.of("oob")))
+    errors = replace(fit_errors(drives.of("oob")), ways=Ways())  # plans do not use them
+    more, plain = planned_bands(log, drives, errors)
     add(found, name, "planned", "evband", more)
     add(found, name, "planned", "as if driven as planned", plain)
     add(found, name, "planned", "average", average(log, drives.of("oob"), drives.of("test")))

@@ -21,7 +21,7 @@ that of the calibration trips); c = 0 would give a motorway the errors of a traf
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
@@ -29,9 +29,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from evband.energy.drives import OUTSIDE, Drive
 from evband.energy.mean import FAR, TripMean
+from evband.energy.ways import NEW, Ways
 from evband.errors import ArtifactError
 
 Array = NDArray[np.float64]
+PARTS = ("mean", "ways")  # fields that are no numbers
 GAUSSIAN = 1e9  # degrees of freedom of a bell curve, nearly
 
 
@@ -70,6 +72,7 @@ class ErrorModel:
     tails: float = GAUSSIAN
     usual: float = FAR**2  # kW^2, the EU up to which calibration trips told k
     mean: TripMean = field(default_factory=TripMean)
+    ways: Ways = field(default_factory=Ways)
 
     @property
     def dof(self) -> float:
@@ -106,8 +109,17 @@ class ErrorModel:
         known = (1.0 - self.share) + self.share * np.minimum(noise, self.most) / self.noise
         return known * (1.0 + (OUTSIDE - 1.0) * outside)
 
+    def on_its_way(self, drive: Drive) -> tuple[Drive, ErrorModel]:
+        """A whole drive and its errors, both with what is known of its way; unchanged where nobody drove it before."""
+        known = self.ways.known(drive)
+        if known == NEW:
+            return drive, self
+        added = known.kwh_per_km * drive.speed_kmh
+        parts = {name: known.left * getattr(self, name) for name in ("tau2", "slow", "fast")}
+        return replace(drive, mean=drive.mean + added, members=drive.members + added), replace(self, **parts)
+
     def to_dict(self) -> dict[str, Any]:
-        return asdict(self) | {"mean": self.mean.to_dict()}
+        return asdict(self) | {"mean": self.mean.to_dict(), "ways": self.ways.to_dict()}
 
     @classmethod
     def from_dict(cls, saved: Any) -> ErrorModel:
@@ -117,10 +129,11 @@ class ErrorModel:
             "tails": GAUSSIAN,
             "usual": FAR**2,
             "mean": TripMean().to_dict(),
+            "ways": Ways().to_dict(),
         }  # what earlier versions did
         try:
             saved = before | dict(saved)
-            values: dict[str, Any] = {f.name: float(saved[f.name]) for f in fields(cls) if f.name != "mean"}
+            values: dict[str, Any] = {f.name: float(saved[f.name]) for f in fields(cls) if f.name not in PARTS}
         except (KeyError, TypeError, ValueError) as problem:
             raise ArtifactError(
                 f"The energy calibration in the model file is damaged ({problem}); fit it again."
@@ -134,4 +147,5 @@ class ErrorModel:
             or values["tails"] <= 0
         ):
             raise ArtifactError("The energy calibration in the model file is damaged; fit it again.")
-        return cls(**{**values, "trips": int(values["trips"]), "mean": TripMean.from_dict(saved["mean"])})
+        mean, ways = TripMean.from_dict(saved["mean"]), Ways.from_dict(saved["ways"])
+        return cls(**{**values, "trips": int(values["trips"]), "mean": mean, "ways": ways})

@@ -19,6 +19,7 @@ from evband.energy.drives import Drive
 from evband.energy.errors import ErrorModel, counted, disagreement, phi
 from evband.energy.mean import TripMean, fit_mean
 from evband.energy.so_far import how_lasting
+from evband.energy.ways import fit_ways
 from evband.errors import TripsError
 
 Array = NDArray[np.float64]
@@ -65,7 +66,8 @@ def fit_errors(drives: list[Drive], mean: TripMean | None = None) -> ErrorModel:
     shape = _shape(_by_horizon(drives), trips, seconds, noise)
     best = _level(shape, trips, seconds)
     best = replace(best, most=float(np.quantile(np.concatenate([d.noise for d in drives]), 0.99)))
-    return replace(best, lasting=how_lasting(best, drives), mean=mean)
+    ways = fit_ways(drives, trips.error - best.bias)
+    return replace(best, lasting=how_lasting(best, drives), mean=mean, ways=ways)
 
 
 def _by_horizon(drives: list[Drive]) -> ByHorizon:

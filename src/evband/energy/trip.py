@@ -141,7 +141,8 @@ def trip_energy(
 
 
 def stretch_energy(drive: Drive, which: slice, errors: ErrorModel, so_far: bool = False) -> EnergyBand:
-    """Energy over some rows of a drive: Var E = T^2 (EU + variance of the mean error over T)."""
+    """Energy over some rows of a whole drive: Var E = T^2 (EU + variance of the mean error over T)."""
+    drive, errors = errors.on_its_way(drive)
     past = SoFar(errors)
     if so_far:
         past.drive(drive.rows(slice(0, which.start)))

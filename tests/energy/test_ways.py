@@ -1,0 +1,110 @@
+"""Ways driven before: found by their speeds, used for energy, and only where they tell something."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from evband.energy import Drive, ErrorModel, TripMean, fit_errors, stretch_energy
+from evband.energy.ways import LEAST_KM, NEW, PARTS, Ways, fit_ways, similarity, speeds_along
+from evband.errors import ArtifactError
+
+HILL_KW = {0: 1.5, 1: -1.5, 2: 0.5}  # what each way takes beyond what its speeds say
+
+
+def drive_on(way, rng, error_kw=0.0, name="trip"):
+    """A way has speed limits of its own at places of its own; what a driver makes of them differs."""
+    limits = np.random.default_rng(way).uniform(30.0, 100.0, 12)
+    speed = np.concatenate([np.full(int(rng.uniform(55, 65)), v * rng.uniform(0.97, 1.03)) for v in limits])
+    speed = np.insert(speed, rng.integers(0, len(speed), 20), 0.0)  # a red light here and there
+    n = len(speed)
+    power = 10.0 + error_kw + 0.3 * rng.normal() + 2.0 * rng.normal(size=n)
+    return Drive(name, 1.0, np.full(n, 10.0), np.full((2, n), 10.0), np.ones(n), np.zeros(n, bool), speed, power)
+
+
+def drives_on_ways(rng, count=60):
+    return [drive_on(way, rng, HILL_KW[way]) for way in rng.integers(0, len(HILL_KW), count)]
+
+
+def test_a_way_driven_before_takes_what_it_took_and_its_band_is_narrower():
+    rng = np.random.default_rng(0)
+    errors = fit_errors(drives_on_ways(rng), TripMean())
+    plain = replace(errors, ways=Ways())
+    for way, error in HILL_KW.items():
+        new = drive_on(way, rng, error)
+        known, before = (stretch_energy(new, slice(0, len(new)), e) for e in (errors, plain))
+        assert known.mean_kwh - before.mean_kwh == pytest.approx(
+            (error - errors.bias) * len(new) / 3600.0, abs=0.5 * len(new) / 3600.0
+        )
+        assert known.scale_kwh < 0.9 * before.scale_kwh
+
+
+def test_a_new_way_is_as_uncertain_as_ever():
+    rng = np.random.default_rng(1)
+    errors = fit_errors(drives_on_ways(rng), TripMean())
+    new = drive_on(7, rng)
+    whole = slice(0, len(new))
+    known, plain = stretch_energy(new, whole, errors), stretch_energy(new, whole, replace(errors, ways=Ways()))
+    assert known.mean_kwh == pytest.approx(plain.mean_kwh, rel=0.05)
+    assert known.scale_kwh == pytest.approx(plain.scale_kwh, rel=0.05)
+
+
+def test_nothing_is_learned_where_ways_tell_nothing():
+    rng = np.random.default_rng(2)
+    drives = [drive_on(way, rng) for way in range(30)]  # no way twice
+    ways = fit_ways(drives, rng.normal(size=30))
+    assert max(abs(ways.known(drive_on(way, rng)).kwh_per_km) for way in range(100, 110)) < 0.01
+    short = drive_on(0, rng)
+    assert ways.known(short.rows(slice(0, 20))) == NEW
+
+
+def test_what_is_left_is_the_posterior_variance_of_a_gaussian_process():
+    km, speeds, rng = (10.0, 10.1, 30.0), np.full((3, PARTS), 50.0), np.random.default_rng(3)
+    ways = Ways(km, tuple(map(tuple, speeds.tolist())), (0.5, 0.6, -2.0), 2.0)
+    n = 720
+    way = Drive("trip", 1.0, np.zeros(n), np.zeros((2, n)), np.ones(n), np.zeros(n, bool), np.full(n, 50.0), rng.normal(size=n))  # fmt: skip
+    k = similarity(np.array([10.0]), speeds[:1], np.array(km), speeds)[0]
+    joint = np.linalg.inv(similarity(np.array(km), speeds, np.array(km), speeds) + 2.0 * np.eye(3))
+    found = ways.known(way)
+    assert found.kwh_per_km == pytest.approx(k @ joint @ np.array([0.5, 0.6, -2.0]) * np.sqrt(0.2) / 10.0)
+    assert found.left == pytest.approx((3.0 - k @ joint @ k) / 3.0)
+
+
+def test_speeds_leave_red_lights_out():
+    rng = np.random.default_rng(4)
+    one = drive_on(0, rng)
+    waited = replace_speed(one, np.insert(one.speed_kmh, 300, np.zeros(120)))
+    np.testing.assert_allclose(speeds_along(waited), speeds_along(one))
+
+
+def replace_speed(drive, speed):
+    n = len(speed)
+    return Drive("trip", 1.0, np.zeros(n), np.zeros((2, n)), np.ones(n), np.zeros(n, bool), speed, np.zeros(n))
+
+
+def test_ways_are_saved_with_the_errors_and_earlier_files_know_none():
+    errors = fit_errors(drives_on_ways(np.random.default_rng(5)), TripMean())
+    saved = errors.to_dict()
+    assert errors.ways.km
+    assert min(errors.ways.km) >= LEAST_KM
+    assert ErrorModel.from_dict(saved) == errors
+    del saved["ways"]
+    assert ErrorModel.from_dict(saved).ways == Ways()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"km": [1.0]},
+        {"km": [0.0, 2.0]},
+        {"noise": float("nan")},
+        {"noise": 0.0},
+        {"speeds": [[1.0], [2.0]]},
+        {"errors": None},
+    ],
+)
+def test_damaged_ways_are_an_error(change):
+    ways = Ways((2.0, 3.0), ((50.0,) * PARTS,) * 2, (0.1, 0.2), 1.0)
+    assert Ways.from_dict(ways.to_dict()) == ways
+    with pytest.raises(ArtifactError):
+        Ways.from_dict(ways.to_dict() | change)
