@@ -12,7 +12,7 @@ from scipy.special import stdtrit
 
 from evband.energy import Drive, ErrorModel, SoFar, TripMean, fit_errors, stretch_energy
 from evband.energy.errors import phi
-from evband.energy.fitting import windows
+from evband.energy.fitting import steadied, windows
 from evband.energy.mean import TripErrors, fit_mean
 from evband.errors import ArtifactError, TripsError
 
@@ -279,6 +279,19 @@ def test_members_that_left_trips_out_alone_do_not_take_the_disagreement_of_all_a
     found, _ = fit_mean(alone)
     together = drive(rng.normal(size=600), "new", members=10.0 + np.arange(5.0)[:, None] + np.zeros((5, 600)))
     assert found.of(together).members.mean(axis=1).var() == pytest.approx(2.0)
+
+
+def test_the_disagreement_of_few_members_counts_as_far_as_it_tells_trips_apart():
+    rng = np.random.default_rng(21)
+    true = np.exp(rng.normal(size=2000))
+    few = true * rng.chisquare(5, 2000) / 5  # six members
+    better = steadied(few, 6)
+    assert np.mean(better) == pytest.approx(np.mean(true), rel=0.1)
+    assert np.mean((better - true) ** 2) < 0.8 * np.mean((few - true) ** 2)
+    alike = steadied(rng.chisquare(1, 2000), 2)  # trips that differ by chance alone
+    assert np.std(alike) < 0.2
+    assert np.mean(alike) == pytest.approx(1.0, abs=0.1)
+    assert (steadied(np.zeros(3), 1) == 0).all()
 
 
 def test_disagreement_counts_by_what_trips_told_of_it_and_in_full_beyond():

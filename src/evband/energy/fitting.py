@@ -6,6 +6,8 @@ parts; h times the variance at horizon h is the Newey-West (Bartlett) long-run v
 middle ones s and L. A trip counts at most `ODD` times the middle one there. Last the level: whole trips' mean errors are a
 Student-t with the model's variance, and the trip effect, the within part's factor, the share c, the weight k and the bias are where
 that likelihood, times a wide prior, is highest. `usual` is the EU that three quarters of these trips stay under; k holds up to there.
+Few members left a trip out, so their variance there is a rough estimate of EU: it counts as far as it tells trips apart
+(`steadied`), else k would be too low for the many members that predict a new trip.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ SHAPE_SHARE = 0.5  # of the noise in g while the shape within trips is fitted
 ODD = 10.0  # a trip's windows count at most so many times the middle trip's
 TAILS = 5.0  # degrees of freedom of trips' errors: their kurtosis is 2 to 14 on ten logs
 PRIOR_FACTOR = 0.7  # of the variance within trips, before any: a t has a scale below its deviation
-PRIOR_SPREAD = 0.25  # k before any trip: on roads like those of training, EU says little about which trips err
+PRIOR_SPREAD = 1.0  # k before any trip: members differ by as much as they err together
 USUAL = 0.75  # share of the calibration trips whose EU counts with k
 
 
@@ -62,6 +64,7 @@ def fit_errors(drives: list[Drive], mean: TripMean | None = None) -> ErrorModel:
     seconds = np.array([len(d) / d.hz for d in drives])
     whole = [windows(d, len(d)) for d in drives]
     trips = _Windows(*(np.array([float(getattr(w, n)[0]) for w in whole]) for n in ("error", "noise", "spread")))
+    trips = replace(trips, spread=steadied(trips.spread, min(len(d.members) for d in drives)))
     noise = float(np.mean([d.noise.mean() for d in drives]))
     shape = _shape(_by_horizon(drives), trips, seconds, noise)
     best = _level(shape, trips, seconds)
@@ -94,6 +97,23 @@ def windows(drive: Drive, rows: int) -> _Windows:
         _sums(drive.noise, rows, at) / rows,
         disagreement(_sums(drive.members, rows, at) / rows),
     )
+
+
+def steadied(spread: Array, members: int) -> Array:
+    """The variance [trips] that many members would have, expected from that of a few (empirical Bayes, log-normal over trips).
+
+    The log of a variance of m members has a known error of its own: what the logs of trips vary by beyond it is real."""
+    from scipy.special import digamma, polygamma
+
+    if members < 2 or len(spread) < 2 or not spread.all():
+        return spread
+    half = (members - 1) / 2.0
+    logs = np.log(spread)
+    varies = float(logs.var(ddof=1))
+    real = max(varies - float(polygamma(1, half)), 0.0)
+    kept = real / varies if varies > 0 else 0.0
+    middle = float(logs.mean()) - float(digamma(half) - np.log(half))
+    return np.asarray(np.exp(middle + kept * (logs - logs.mean()) + 0.5 * real * (1.0 - kept)))
 
 
 def _sums(values: Array, rows: int, at: NDArray[np.int64]) -> Array:
