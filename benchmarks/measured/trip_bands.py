@@ -3,13 +3,13 @@
     python -m benchmarks.measured.trip_drives prepare --data DIR     # see its docstring: prepare, then train
     python -m benchmarks.measured.trip_bands                         # after them; no data and no training needed
 
-Contenders on the same held-out trips: `evband` (30 members), `evband 10` (10 of them), `least squares` on all features of our model
-with the same error model (its noise taken from the ensemble, which helps it), `least squares, known ways`: with what evband learns of
-ways driven before, too, `average`: kWh/km of the training trips with its
-spread. `rest`: the trip after its first 5 km, without and with the power measured until then; `rest, cabin unknown`: also without the
-cabin's draw ahead, which a driver does not know, either. `planned`: the trip as a router would
-have planned it, speeds smoothed and stops unknown. `width_at_90`: mean width over mean energy, all bands of a contender stretched
-alike so that 90 % hold; `ratio`: evband's over the row's. A trip counts once; legs of one drive are in one fold.
+Contenders on the same held-out trips: `evband` (30 members), `evband 10` (10 of them), `evband, no known ways` (as if every way were
+new), `least squares` on all features of our model with the same error model (its noise taken from the ensemble, which helps it),
+`least squares, known ways` (with what evband learns of ways driven before), `average`: kWh/km of the training trips with its spread.
+`rest`: the trip after its first 5 km, without and with the power measured until then; `rest, cabin unknown`: also without the cabin's
+draw ahead, which a driver does not know, either. `planned`: the trip as a router would have planned it, speeds smoothed and stops
+unknown. `width_at_90`: mean width over mean energy, all bands of a contender stretched alike so that 90 % hold; `ratio`: evband's over
+the row's. A trip counts once; legs of one drive are in one fold.
 """
 
 from __future__ import annotations
@@ -170,6 +170,7 @@ def run(log: str, variant: str, split: str | int, found: Found, unknown: bool) -
     for what, cut in (("trip", whole), ("10 km", stretches)):
         add(found, name, what, "evband", bands(log, test, errors, cut))
         add(found, name, what, "evband 10", bands(log, ten.of("test"), fit_errors(ten.of("oob")), cut))
+        add(found, name, what, "evband, no known ways", bands(log, test, replace(errors, ways=Ways()), cut))
         add(found, name, what, "least squares", bands(log, linear(test), path, cut))
         add(found, name, what, "least squares, known ways", bands(log, linear(test), on_ways, cut))
     add(found, name, "trip", "average", average(log, drives.of("oob"), test))

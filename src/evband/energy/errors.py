@@ -33,7 +33,7 @@ from evband.energy.ways import NEW, Ways
 from evband.errors import ArtifactError
 
 Array = NDArray[np.float64]
-PARTS = ("mean", "ways")  # fields that are no numbers
+PARTS = ("mean", "ways")  # fields with parts of their own
 GAUSSIAN = 1e9  # degrees of freedom of a bell curve, nearly
 
 
