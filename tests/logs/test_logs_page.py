@@ -16,5 +16,5 @@ def test_every_format_is_on_the_page():
 
 def test_the_map_on_the_page_is_a_map():
     (block,) = re.findall(r"```toml[^\n]*\n(.*?)```", PAGE, re.DOTALL)
-    columns = {column.channel: column for column in parse_map(tomllib.loads(block))}
-    assert (columns["speed_kmh"].unit, columns["battery_current_a"].sign) == ("mph", -1.0)
+    columns = {column.channel: column for _, column in parse_map(tomllib.loads(block))}
+    assert (columns["speed_kmh"].unit, columns["battery_current_a"].scale) == ("mph", -1.0)

@@ -35,6 +35,7 @@ LONGEST_ID = 200  # characters
 LATEST_S = 1e12  # either side of zero; a Unix time is 2e9
 SHORTEST_STEP_S = 1e-6  # two readings closer than that are one: a clock of seconds since 1970 resolves no less
 
+PARQUET = b"PAR1"  # how such a file begins
 _GZIP = b"\x1f\x8b"
 _STDERR = threading.RLock()
 _DAMAGE = (PolarsError, PanicException, LookupError, ValueError, TypeError, ArithmeticError, AttributeError, StopIteration,

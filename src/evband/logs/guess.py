@@ -21,13 +21,13 @@ def guess_map(path: Path) -> str:
     data = border.log_bytes(path)
     data = excel.to_csv(path, data) if excel.is_workbook(data) else data
     with border.foreseen(path, "a table to be mapped"):
-        if data.startswith(b"PAR1"):
+        if data.startswith(border.PARQUET):
             frame = border.parquet(path, data)
             header = frame.columns
             frame = (
                 frame.rename({name: str(i) for i, name in enumerate(header)}).head(1000).cast(pl.String, strict=False)
             )
-        elif b"\0" in data[: border.HEAD] and data[:2] not in text.UTF16:
+        elif text.is_binary(data[: border.HEAD]):
             raise LogError(f"{path}: this is a binary file of no known format; export it as CSV, then map that.")
         else:
             table = text.table(path, data)

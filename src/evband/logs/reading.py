@@ -20,7 +20,7 @@ from evband.files import read_toml
 from evband.logs import border, gridded, places, tidy
 from evband.logs.cleaning import clean
 from evband.logs.formats import excel
-from evband.logs.formats.text import UTF16
+from evband.logs.formats.text import UTF16, is_binary
 from evband.logs.overlap import without_copies
 from evband.terrain import Tiles
 from evband.trips import Trip, Trips
@@ -231,7 +231,7 @@ def _unknown(path: Path, head: bytes) -> str:
     """What to do with a file that no reader knows."""
     if head.startswith(b"\xd0\xcf\x11\xe0"):
         return "this is a workbook of Excel 97 to 2003; save it as .xlsx or as CSV."
-    if (b"\0" in head and head[:2] not in UTF16) or head.startswith(b"%PDF"):
+    if is_binary(head) or head.startswith(b"%PDF"):
         return "this is a binary file of no known format; export the drive as CSV."
     coding = "utf-16" if head[:2] in UTF16 else "utf-8"
     begins = head.decode(coding, "replace").lstrip("\ufeff").strip().split("\n")[0][:80].strip()

@@ -20,12 +20,10 @@ from evband.trips.trips import truths
 
 NAME = "tidy table"
 
-_PARQUET = b"PAR1"
-
 
 def detect(head: bytes) -> bool:
     """Parquet, or a header line with `time_s` and one of our channels in it."""
-    if head.startswith(_PARQUET):
+    if head.startswith(border.PARQUET):
         return True
     names = {name.strip(' "\r') for name in re.split(r"[,;\t|]", _header(head))}
     return "time_s" in names or len(names & set(VALUES)) >= 2
@@ -38,7 +36,7 @@ def read(path: Path, data: bytes, options: ReadOptions) -> list[Readings]:
 
 def parse(path: Path, data: bytes) -> pl.DataFrame:
     """The file's table, whatever its columns are called."""
-    if data.startswith(_PARQUET):
+    if data.startswith(border.PARQUET):
         return border.parquet(path, data)
     if data[:2] in text.UTF16:
         data = text.to_utf8(data)

@@ -13,19 +13,17 @@ import numpy as np
 from evband.channels import from_unit
 from evband.errors import LogError
 from evband.logs.formats import claims, clock, columns, text
-from evband.logs.formats.naming import trip_id
 from evband.logs.formats.units import unit_for
 from evband.trips.readings import Readings, ReadOptions, Series
 
 NAME = "ANL dynamometer"
 _TIMES = ("time", "daq_time", "test_time")
+_BATTERY = ("battery_voltage_v", "battery_current_a", "power_kw")
 _NAMES = (
     ("speed_kmh", re.compile(r"^dyno_(spd|speed)")),
     ("force_n", re.compile(r"^dyno_(tractive_?force|force)")),
     ("ambient_temp_c", re.compile(r"^(test_)?cell_temp")),
-    ("battery_voltage_v", re.compile(r"batt.*(volt|_u\\d|_v$)|batt")),
-    ("battery_current_a", re.compile(r"batt")),
-    ("power_kw", re.compile(r"batt")),
+    *((channel, re.compile(r"batt")) for channel in _BATTERY),
     ("motor_rpm", re.compile(r"^(motor|mot|drive_motor|edm).*(spd|speed|rpm)")),
     ("motor_torque_nm", re.compile(r"^(motor|mot|drive_motor|edm).*(torque|trq)")),
 )
@@ -48,8 +46,8 @@ def read(path: Path, data: bytes, options: ReadOptions) -> list[Readings]:
     for i, (name, unit) in enumerate(split):
         for channel, pattern in _NAMES:
             ours = unit_for(channel, unit) if unit else None
-            battery = channel in ("battery_voltage_v", "battery_current_a", "power_kw")
-            if channel in found or ours is None or not pattern.search(name) or (battery and _NOT.search(name)):
+            wrong = channel in _BATTERY and _NOT.search(name)
+            if channel in found or ours is None or not pattern.search(name) or wrong:
                 continue
             at, value = claims.series(time, from_unit(channel, columns.numbers(table.frame, i), ours))
             if len(at):
@@ -58,4 +56,4 @@ def read(path: Path, data: bytes, options: ReadOptions) -> list[Readings]:
                 break
     if "speed_kmh" not in found:
         raise LogError(f"{path}: the dynamometer's speed has no values; export the test again.")
-    return columns.drives(path, trip_id(path), NAME, found, (*notes, *table.notes), silence_s=np.inf)
+    return columns.drives(path, NAME, found, (*notes, *table.notes), silence_s=np.inf)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import polars as pl
 
+from evband.logs import border
 from evband.logs.formats import aliases as alias_table
 from evband.logs.formats import claims, clock, text
 from evband.logs.formats.naming import trip_id
@@ -27,7 +28,7 @@ def detect(head: bytes) -> bool:
 
 def read(path: Path, data: bytes, options: ReadOptions) -> list[Readings]:
     """One drive per file."""
-    names = [cell.upper() for cell in text.header(data[: 1 << 16])[0]]
+    names = [cell.upper() for cell in text.header(data[: border.HEAD])[0]]
     where = {name: names.index(name) for name in _COLUMNS if name in names}
     table = text.table(path, data, keep=sorted(where.values()), numeric=(where["SECONDS"], where["VALUE"]))
     frame = table.frame.rename({str(i): name for name, i in where.items()})
@@ -41,19 +42,11 @@ def read(path: Path, data: bytes, options: ReadOptions) -> list[Readings]:
     parts = _parts(frame, pids.filter([alias_table.claims_any(pid, aliases) for pid in pids["PID"]]))
     found = claims.find([(f"{pid}\x00{unit}", pid, unit) for pid, unit in parts], aliases)
     wanted = {claim.column for claim in found}
-    readings: dict[str, Series] = {}
-    repeats = 0
-    for (pid, unit), (at, value) in parts.items():
-        if f"{pid}\x00{unit}" in wanted:
-            at, value = claims.series(at, value)
-            keep = claims.drop_repeats(at, value)
-            repeats += int(keep.size - keep.sum())
-            readings[f"{pid}\x00{unit}"] = (at, value) if keep.all() else (at[keep], value[keep])
+    found_series = {key: claims.series(*s) for (pid, unit), s in parts.items() if (key := f"{pid}\x00{unit}") in wanted}
+    readings, repeats = claims.without_repeats(found_series)
     series, chosen = claims.settle(path, found, readings, aliases, app_power=True, columns=pids["PID"].to_list())
-    if repeats:
-        notes.append(f"{repeats} readings repeated 10 ms later were dropped")
     name = f"{NAME} with GPS" if any(cell.startswith("LATITUDE") for cell in names) else NAME
-    return [Readings(trip_id(path), series, name, (*chosen, *notes, *table.notes))]
+    return [Readings(trip_id(path), series, name, (*chosen, *notes, *repeats, *table.notes))]
 
 
 def _parts(frame: pl.DataFrame, pids: pl.DataFrame) -> dict[tuple[str, str], Series]:

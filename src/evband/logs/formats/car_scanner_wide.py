@@ -9,14 +9,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from evband.errors import LogError
+from evband.logs import border
 from evband.logs.formats import aliases as alias_table
-from evband.logs.formats import claims, clock, text
+from evband.logs.formats import claims, clock, columns, text
 from evband.logs.formats.naming import trip_id
-from evband.trips.readings import Readings, ReadOptions, Series
+from evband.trips.readings import Readings, ReadOptions
 
 NAME = "Car Scanner wide"
 _PLACES = {"latitude", "longtitude", "longitude"}
@@ -33,44 +33,28 @@ def detect(head: bytes) -> bool:
 
 def read(path: Path, data: bytes, options: ReadOptions) -> list[Readings]:
     """One drive per file."""
-    names = text.header(data[: 1 << 16])[0]
+    names = text.header(data[: border.HEAD])[0]
     aliases = alias_table.table(options.aliases)
-    columns = [(str(i), *claims.split_unit(name)) for i, name in enumerate(names) if i and name]
-    found = claims.find(columns, aliases)
+    found = claims.find([(str(i), *claims.split_unit(name)) for i, name in enumerate(names) if i and name], aliases)
     keep = sorted({0, *(int(claim.column) for claim in found)})
     table = text.table(path, data, keep=keep)
     time, notes = _time(path, table)
-    readings, repeats = column_readings(table.frame, time, [str(i) for i in keep if i])
+    values = text.numbers(table.frame, [str(i) for i in keep if i])
+    raw = {column.name: claims.series(time, column.fill_null(np.nan).to_numpy()) for column in values}
+    readings, repeats = claims.without_repeats(raw)
     labels = [name for name in names[1:] if name]
     series, chosen = claims.settle(path, found, readings, aliases, app_power=True, columns=labels)
-    if repeats:
-        notes.append(f"{repeats} readings repeated 10 ms later were dropped")
     name = f"{NAME} with GPS" if any(name.casefold() == "latitude" for name in names) else NAME
-    return [Readings(trip_id(path), series, name, (*chosen, *notes, *table.notes))]
+    return [Readings(trip_id(path), series, name, (*chosen, *notes, *repeats, *table.notes))]
 
 
 def _time(path: Path, table: text.Table) -> tuple[NDArray[np.float64], list[str]]:
     seconds = clock.since_first_day(table.frame["0"])
     if not np.isfinite(seconds).any():
-        seconds = text.numbers(table.frame, ["0"])["0"].fill_null(np.nan).to_numpy()
+        seconds = columns.numbers(table.frame, 0)
     if not np.isfinite(seconds).any():
         raise LogError(
             f"{path}: line {table.first_line} has the time {table.frame['0'][0]!r}, which is not HH:MM:SS; "
             "export it again or describe it in a --map file."
         )
     return clock.unroll(path, seconds, table.first_line)
-
-
-def column_readings(
-    frame: pl.DataFrame, time: NDArray[np.float64], columns: list[str]
-) -> tuple[dict[str, Series], int]:
-    """The raw series of each column without empty cells and repeats, and how many repeats there were."""
-    values = text.numbers(frame, columns)
-    readings: dict[str, Series] = {}
-    repeats = 0
-    for column in columns:
-        at, value = claims.series(time, values[column].fill_null(np.nan).to_numpy())
-        keep = claims.drop_repeats(at, value)
-        repeats += int(keep.size - keep.sum())
-        readings[column] = (at[keep], value[keep])
-    return readings, repeats

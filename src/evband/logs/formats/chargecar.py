@@ -12,7 +12,6 @@ import polars as pl
 
 from evband.logs import border
 from evband.logs.formats import claims, clock, columns, text
-from evband.logs.formats.naming import trip_id
 from evband.trips.readings import Readings, ReadOptions, Series
 
 NAME = "ChargeCar"
@@ -49,4 +48,4 @@ def read(path: Path, data: bytes, options: ReadOptions) -> list[Readings]:
         if len(at):
             found[channel] = (at, value)
     notes.append(columns.INVERTED)
-    return columns.drives(path, trip_id(path), NAME, found, tuple(notes), silence_s=np.inf)
+    return columns.drives(path, NAME, found, tuple(notes), silence_s=np.inf)

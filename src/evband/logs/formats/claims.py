@@ -87,11 +87,15 @@ def _default(channel: str) -> str | None:
     return None if channel in _NEEDS_UNIT else CHANNELS[channel].unit
 
 
-def drop_repeats(time: NDArray[np.float64], value: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """True for readings to keep: not those that say the same again within 12.5 ms."""
-    keep = np.ones(time.size, dtype=bool)
-    keep[1:] = (value[1:] != value[:-1]) | (np.diff(time) > _REPEAT_S)
-    return keep
+def without_repeats(readings: Mapping[str, Series]) -> tuple[dict[str, Series], list[str]]:
+    """The readings but for those that say the same again within 12.5 ms, and a note where there were any."""
+    kept, repeats = {}, 0
+    for name, (time, value) in readings.items():
+        keep = np.ones(time.size, dtype=bool)
+        keep[1:] = (value[1:] != value[:-1]) | (np.diff(time) > _REPEAT_S)
+        kept[name] = (time, value) if keep.all() else (time[keep], value[keep])
+        repeats += int(keep.size - keep.sum())
+    return kept, [f"{repeats} readings repeated 10 ms later were dropped"] if repeats else []
 
 
 def series(time: NDArray[np.float64], value: NDArray[np.float64]) -> Series:

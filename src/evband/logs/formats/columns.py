@@ -3,29 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from evband.channels import NEW_TRIP_S, from_unit
+from evband.channels import CHANNELS, NEW_TRIP_S, from_unit
 from evband.errors import LogError
 from evband.logs import border
 from evband.logs.formats import claims, text
+from evband.logs.formats.naming import trip_id
 from evband.trips.readings import Readings, Series
 
 Array = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class Column:
+class Column(NamedTuple):
     """What a column is: value in our unit = scale * (value in `unit`)."""
 
     channel: str
     unit: str
     scale: float = 1.0
+
+    def values(self, raw: Array) -> Array:
+        """In our unit and sign."""
+        return self.scale * from_unit(self.channel, raw, self.unit)
+
+
+Known = Mapping[str, str | Column]  # name in small letters -> channel, where it is in our unit, or a `Column`
+TESLA: dict[str, str | Column] = {
+    "speed": "speed_kmh", "power": "power_kw", "elevation": "elevation_m", "outside_temp": "ambient_temp_c", "odometer": "distance_km",
+    "battery_level": "soc_pct", "latitude": "latitude_deg", "longitude": "longitude_deg",
+}  # fmt: skip
+"""The names of Tesla's own interface, which loggers of its cars keep."""
 
 
 def names(header: list[str]) -> dict[str, int]:
@@ -36,20 +48,24 @@ def names(header: list[str]) -> dict[str, int]:
     return found
 
 
-def numbers(frame: pl.DataFrame, column: int) -> Array:
+def has(head: bytes, *wanted: str) -> bool:
+    """Whether the header of a file has all these names."""
+    return set(wanted) <= set(names(text.header(head)[0]))
+
+
+def numbers(frame: pl.DataFrame, column: int | str) -> Array:
     """One column as numbers, NaN where it has none."""
     return text.numbers(frame, [str(column)]).to_series().fill_null(np.nan).to_numpy()
 
 
-def series(frame: pl.DataFrame, header: list[str], known: Mapping[str, Column], time: Array) -> dict[str, Series]:
+def series(frame: pl.DataFrame, header: list[str], known: Known, time: Array) -> dict[str, Series]:
     """The channels of the columns that are known and hold readings; of two columns for one channel the first listed."""
     where = names(header)
     found: dict[str, Series] = {}
-    for name, column in known.items():
+    for name, what in known.items():
+        column = Column(what, CHANNELS[what].unit) if isinstance(what, str) else what
         if name in where and column.channel not in found:
-            at, value = claims.series(
-                time, column.scale * from_unit(column.channel, numbers(frame, where[name]), column.unit)
-            )
+            at, value = claims.series(time, column.values(numbers(frame, where[name])))
             if len(at):
                 found[column.channel] = (at, value)
     return found
@@ -77,15 +93,22 @@ def seconds(column: pl.Series) -> Array:
     return when.cast(pl.Int64).cast(pl.Float64).fill_null(np.nan).to_numpy() / 1e6
 
 
+def dated(frame: pl.DataFrame, column: int | str) -> pl.DataFrame:
+    """The rows whose date can be read, in its order, with its `seconds` as a column `when`."""
+    frame = frame.with_columns(pl.Series("when", seconds(frame[str(column)])))
+    return frame.filter(pl.col("when").is_finite()).sort("when", maintain_order=True)
+
+
 def drives(
     path: Path,
-    name: str,
     format: str,
     found: Mapping[str, Series],
     notes: tuple[str, ...],
+    name: str = "",
     silence_s: float = NEW_TRIP_S,
 ) -> list[Readings]:
-    """The readings cut where speed is silent for long; each drive with at least two speeds."""
+    """The readings cut where speed is silent for long; each drive with at least two speeds. Named as the file by default."""
+    name = name or trip_id(path)
     if "speed_kmh" not in found or len(found["speed_kmh"][0]) == 0:
         raise LogError(f"{path}: all values of speed are missing; export the drive again with its speed.")
     time = found["speed_kmh"][0]

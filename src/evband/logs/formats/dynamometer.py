@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from evband.channels import from_unit
 from evband.errors import LogError
+from evband.logs import border
 from evband.logs.formats import aliases as alias_table
-from evband.logs.formats import claims, clock, text
+from evband.logs.formats import claims, clock, columns, text
 from evband.logs.formats.naming import trip_id
 from evband.logs.formats.units import is_unit, unit_for
 from evband.trips.readings import Readings, ReadOptions
@@ -46,7 +47,7 @@ def _header_row(head: bytes) -> int | None:
 
 def read(path: Path, data: bytes, options: ReadOptions) -> list[Readings]:
     """One test per file."""
-    table = text.table(path, data, row=_header_row(data[: 1 << 16]))
+    table = text.table(path, data, row=_header_row(data[: border.HEAD]))
     split = [_split(name) for name in table.header]
     frame, first_line = table.frame, table.first_line
     units = [str(cell or "").strip(" []()") for cell in frame.row(0)[: len(split)]]
@@ -58,10 +59,8 @@ def read(path: Path, data: bytes, options: ReadOptions) -> list[Readings]:
     table = text.Table(frame, table.header, first_line)
     time, notes = _time(path, table, split)
     aliases = alias_table.table({**_NAMES, **options.aliases})
-    columns = [(str(i), name, unit or _ours(name)) for i, (name, unit) in enumerate(split) if name]
-    found = claims.find(columns, aliases)
-    numbers = text.numbers(frame, sorted({claim.column for claim in found}))
-    readings = {name: claims.series(time, numbers[name].fill_null(np.nan).to_numpy()) for name in numbers.columns}
+    found = claims.find([(str(i), name, unit or _ours(name)) for i, (name, unit) in enumerate(split) if name], aliases)
+    readings = {claim.column: claims.series(time, columns.numbers(frame, claim.column)) for claim in found}
     labels = [name for name in table.header if name]
     series, chosen = claims.settle(path, found, readings, aliases, app_power=False, columns=labels)
     bare = [split[int(claim.column)][0] for claim in found if not split[int(claim.column)][1]]
@@ -100,7 +99,7 @@ def _time(path: Path, table: text.Table, split: list[tuple[str, str]]) -> tuple[
             f"{path}: there is no time among its columns {', '.join(map(repr, table.header[:12]))}; "
             "name it in a --map file as time_s."
         )
-    seconds = text.numbers(table.frame, [str(column)]).to_series().fill_null(np.nan).to_numpy()
+    seconds = columns.numbers(table.frame, column)
     unit = unit_for("time_s", split[column][1]) if split[column][1] else "s"
     if not np.isfinite(seconds).any():
         seconds = clock.since_first_day(table.frame[str(column)])

@@ -21,11 +21,11 @@ from evband.logs import border
 from evband.logs.formats import aliases as alias_table
 from evband.logs.formats import claims, columns, text
 from evband.logs.formats.aliases import Alias, is_listed, plain
-from evband.logs.formats.naming import trip_id
 from evband.trips.readings import Readings, ReadOptions, Series
 
 NAME = "Home Assistant"
 HELD_S = 300.0
+_COLUMNS = {"entity_id": "entity", "state": "state", "last_changed": "when"}  # theirs -> ours
 _ASSUMED = {"speed_kmh": "km/h"}
 _ABSURD_KW = 400.0  # the median of a car's power, by size
 
@@ -34,18 +34,18 @@ def detect(head: bytes) -> bool:
     """The three columns, or JSON with their names."""
     start = text.decode(head[:4096]).lstrip()
     if start[:1] == "[":
-        return all(f'"{key}"' in start for key in ("entity_id", "state", "last_changed"))
-    return {"entity_id", "state", "last_changed"} <= set(columns.names(text.header(head)[0]))
+        return all(f'"{key}"' in start for key in _COLUMNS)
+    return columns.has(head, *_COLUMNS)
 
 
 def read(path: Path, data: bytes, options: ReadOptions) -> list[Readings]:
     """The drives in a history, cut where speed is silent."""
     frame = _from_json(path, data) if text.decode(data[:64]).lstrip()[:1] == "[" else _from_csv(path, data)
-    frame = frame.with_columns(pl.Series("when", columns.seconds(frame["when"]))).filter(pl.col("when").is_finite())
+    frame = columns.dated(frame, "when")
     if not frame.height:
         raise LogError(f"{path}: no last_changed in it can be read; download the history again.")
     value = pl.col("state").cast(pl.Float64, strict=False).fill_null(np.nan)
-    frame = frame.with_columns(value.alias("value")).sort("when", maintain_order=True)
+    frame = frame.with_columns(value.alias("value"))
     parts = {
         (str(entity), str(unit)): (own["when"].to_numpy(), own["value"].to_numpy())
         for (entity, unit), own in frame.partition_by("entity", "unit", maintain_order=True, as_dict=True).items()
@@ -64,15 +64,13 @@ def read(path: Path, data: bytes, options: ReadOptions) -> list[Readings]:
     )
     if not any(unit for _, unit in parts):
         notes.append("the download names no units: km/h, C and kW (or W) are assumed")
-    return columns.drives(path, trip_id(path), NAME, series, ("a state holds until the next change", *notes))
+    return columns.drives(path, NAME, series, ("a state holds until the next change", *notes))
 
 
 def _from_csv(path: Path, data: bytes) -> pl.DataFrame:
     table = text.table(path, data)
     where = columns.names(table.header)
-    names = {
-        str(where[name]): ours for name, ours in (("entity_id", "entity"), ("state", "state"), ("last_changed", "when"))
-    }
+    names = {str(where[name]): ours for name, ours in _COLUMNS.items()}
     frame = table.frame.select(*names).rename(names).cast(pl.String)
     return frame.with_columns(pl.col("entity").fill_null(""), unit=pl.lit(""))
 

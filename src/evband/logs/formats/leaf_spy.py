@@ -16,25 +16,19 @@ from evband.channels import KM_PER_MILE
 from evband.errors import LogError
 from evband.logs.formats import clock, columns, text
 from evband.logs.formats.columns import Column
-from evband.logs.formats.naming import trip_id
 from evband.trips.readings import Readings, ReadOptions
 
 NAME = "Leaf Spy"
-_KNOWN = {
-    "speed": Column("speed_kmh", "km/h"),
-    "elv": Column("elevation_m", "m"),
-    "pack volts": Column("battery_voltage_v", "V"),
-    "pack amps": Column("battery_current_a", "A"),
-    "ambient": Column("ambient_temp_c", "f"),
-    "odo(km)": Column("distance_km", "km"),
-    "soc": Column("soc_pct", "%", 1e-4),
-}
+_KNOWN: columns.Known = {
+    "speed": "speed_kmh", "elv": "elevation_m", "pack volts": "battery_voltage_v", "pack amps": "battery_current_a",
+    "ambient": Column("ambient_temp_c", "f"), "odo(km)": "distance_km", "soc": Column("soc_pct", "%", 1e-4),
+}  # fmt: skip
 _CABIN = {"est pwr a/c(50w)": 0.05, "est pwr htr(250w)": 0.25}
 
 
 def detect(head: bytes) -> bool:
     """Its names for pack voltage, pack current and gids."""
-    return {"date/time", "pack volts", "pack amps"} <= set(columns.names(text.header(head)[0]))
+    return columns.has(head, "date/time", "pack volts", "pack amps")
 
 
 def read(path: Path, data: bytes, options: ReadOptions) -> list[Readings]:
@@ -49,7 +43,7 @@ def read(path: Path, data: bytes, options: ReadOptions) -> list[Readings]:
     if "speed_kmh" in found and _in_miles(*found["speed_kmh"], *found.get("distance_km", (np.empty(0), np.empty(0)))):
         found["speed_kmh"] = (found["speed_kmh"][0], KM_PER_MILE * found["speed_kmh"][1])
         notes.append("speed_kmh: the odometer shows that 'Speed' is in mph")
-    return columns.drives(path, trip_id(path), NAME, found, tuple(notes))
+    return columns.drives(path, NAME, found, tuple(notes))
 
 
 def _time(path: Path, table: text.Table) -> NDArray[np.float64]:

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +22,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from evband.channels import CHANNELS, known_units
-from evband.channels import from_unit as convert
 from evband.errors import LogError, SettingsError
 from evband.logs import border
 from evband.logs.formats import claims, clock, text
+from evband.logs.formats.columns import Column, numbers
 from evband.logs.formats.naming import trip_id
 from evband.logs.formats.units import unit_for
 from evband.trips.readings import Readings, ReadOptions, Series
@@ -36,23 +35,12 @@ _SETTINGS = ("columns", "delimiter", "skip_rows")
 _CLOCKS = ("clock", "datetime", "date", "hh:mm:ss")
 
 
-@dataclass(frozen=True)
-class Column:
-    """One line of the map."""
-
-    name: str
-    channel: str
-    unit: str
-    sign: float
-
-    def values(self, raw: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Raw values in our unit and sign."""
-        return self.sign * convert(self.channel, raw, self.unit)
+Line = tuple[str, Column]  # of the map: what a column is called, and what it is
 
 
 def detect(head: bytes) -> bool:
     """A map is the user's word for it: anything but unknown binary."""
-    return head.startswith((b"PAR1", b"MDF")) or b"\0" not in head or head[:2] in (b"\xff\xfe", b"\xfe\xff")
+    return head.startswith((border.PARQUET, b"MDF")) or not text.is_binary(head)
 
 
 def read(path: Path, data: bytes, options: ReadOptions) -> list[Readings]:
@@ -63,31 +51,30 @@ def read(path: Path, data: bytes, options: ReadOptions) -> list[Readings]:
 
         return mdf.read(path, data, options)
     frame, first_line = _frame(path, data, options.map or {})
-    names = {column.channel: column for column in columns}
-    for column in columns:
-        _require(path, column.name, frame.columns)
+    lines = {column.channel: (name, column) for name, column in columns}
+    for name, _ in columns:
+        _require(path, name, frame.columns)
     for needed in ("time_s", "speed_kmh"):
-        if needed not in names:
+        if needed not in lines:
             raise SettingsError(
                 f"{path}: the map names no column for {needed}; add one, for example of {claims.some(frame.columns)}."
             )
-    if "trip_id" not in names:
-        return [_trip(path, frame, names, trip_id(path), first_line)]
-    if nameless := frame[names["trip_id"].name].null_count():
-        raise LogError(
-            f"{path}: {nameless} rows have no {names['trip_id'].name!r} (trip_id); give every row one, or unmap it."
-        )
-    groups = frame.partition_by(names["trip_id"].name, maintain_order=True, as_dict=True)
-    return [_trip(path, part, names, str(key[0]), first_line) for key, part in groups.items()]
+    if "trip_id" not in lines:
+        return [_trip(path, frame, lines, trip_id(path), first_line)]
+    ids, _ = lines["trip_id"]
+    if nameless := frame[ids].null_count():
+        raise LogError(f"{path}: {nameless} rows have no {ids!r} (trip_id); give every row one, or unmap it.")
+    groups = frame.partition_by(ids, maintain_order=True, as_dict=True)
+    return [_trip(path, part, lines, str(key[0]), first_line) for key, part in groups.items()]
 
 
-def parse_map(table: Mapping[str, Any]) -> list[Column]:
+def parse_map(table: Mapping[str, Any]) -> list[Line]:
     """The map's columns, checked. `[speed_kmh] column = "Veh Spd"` is taken too."""
     _check_settings(table)
     entries = table.get("columns", {name: entry for name, entry in table.items() if name not in _SETTINGS})
     if not isinstance(entries, Mapping) or not entries:
         raise SettingsError(
-            'The map has no [columns]; write one line a column, such as "Veh Spd" = {channel = "speed_kmh"}.'
+            'The map has no [columns]; write one line per column, such as "Veh Spd" = {channel = "speed_kmh"}.'
         )
     columns = []
     for name, entry in entries.items():
@@ -99,8 +86,8 @@ def parse_map(table: Mapping[str, Any]) -> list[Column]:
         if "column" in entry and name in CHANNELS:
             name, entry = entry["column"], {**entry, "channel": name}
         columns.append(_column(str(name), entry))
-    doubled = {c.channel for c in columns if sum(c.channel == other.channel for other in columns) > 1}
-    if doubled:
+    channels = [column.channel for _, column in columns]
+    if doubled := {channel for channel in channels if channels.count(channel) > 1}:
         raise SettingsError(f"The map names several columns for {', '.join(sorted(doubled))}; keep one.")
     return columns
 
@@ -117,7 +104,7 @@ def _check_settings(table: Mapping[str, Any]) -> None:
         raise SettingsError(f"The map's skip_rows is {skip!r}; give the number of lines before the header.")
 
 
-def _column(name: str, entry: Mapping[str, Any]) -> Column:
+def _column(name: str, entry: Mapping[str, Any]) -> Line:
     unknown = [key for key in entry if key not in ("channel", "unit", "sign", "column")]
     if unknown:
         raise SettingsError(f"The map's entry for {name!r} has {unknown[0]!r}; known are channel, unit and sign.")
@@ -130,7 +117,7 @@ def _column(name: str, entry: Mapping[str, Any]) -> Column:
         )
     unit = str(entry.get("unit", CHANNELS[channel].unit))
     if channel == "time_s" and unit.casefold() in _CLOCKS:
-        return Column(name, channel, "clock", 1.0)
+        return name, Column(channel, "clock")
     ours = unit if channel == "trip_id" else unit_for(channel, unit)
     if ours is None:
         raise SettingsError(
@@ -139,11 +126,11 @@ def _column(name: str, entry: Mapping[str, Any]) -> Column:
     sign = entry.get("sign", 1)
     if sign not in (1, -1):
         raise SettingsError(f"The map gives {name!r} the sign {sign!r}; it must be 1 or -1.")
-    return Column(name, channel, ours, float(sign))
+    return name, Column(channel, ours, float(sign))
 
 
 def _frame(path: Path, data: bytes, settings: Mapping[str, Any]) -> tuple[pl.DataFrame, int]:
-    if data.startswith(b"PAR1"):
+    if data.startswith(border.PARQUET):
         return border.parquet(path, data), 1
     table = text.table(path, data, row=settings.get("skip_rows"), delimiter=settings.get("delimiter"))
     names = {str(i): name for i, name in enumerate(table.header) if name and name not in table.header[:i]}
@@ -159,25 +146,23 @@ def _require(path: Path, name: str, found: list[str]) -> None:
         )
 
 
-def _trip(path: Path, frame: pl.DataFrame, names: Mapping[str, Column], name: str, first_line: int) -> Readings:
-    when = names["time_s"]
+def _trip(path: Path, frame: pl.DataFrame, lines: Mapping[str, Line], name: str, first_line: int) -> Readings:
+    at, when = lines["time_s"]
     if when.unit == "clock":
-        seconds = clock.since_first_day(frame[when.name].cast(pl.String))
+        seconds = clock.since_first_day(frame[at].cast(pl.String))
     else:
-        seconds = when.values(_floats(frame, when.name))
+        seconds = when.values(_floats(frame, at))
     time, notes = clock.unroll(path, seconds, first_line, daily=when.unit == "clock")
     series: dict[str, Series] = {}
-    for channel, column in names.items():
+    for channel, (theirs, column) in lines.items():
         if CHANNELS[channel].kind not in ("time", "id"):
-            series[channel] = claims.series(time, column.values(_floats(frame, column.name)))
+            series[channel] = claims.series(time, column.values(_floats(frame, theirs)))
     if series["speed_kmh"][1].size == 0:
-        raise LogError(
-            f"{path}: all values of {names['speed_kmh'].name!r} (speed_kmh) are missing; map another column."
-        )
+        raise LogError(f"{path}: all values of {lines['speed_kmh'][0]!r} (speed_kmh) are missing; map another column.")
     return Readings(name, {channel: s for channel, s in series.items() if s[1].size}, NAME, tuple(notes))
 
 
 def _floats(frame: pl.DataFrame, column: str) -> NDArray[np.float64]:
     if frame.schema[column] == pl.String:
-        return text.numbers(frame, [column]).to_series().fill_null(np.nan).to_numpy()
+        return numbers(frame, column)
     return frame[column].cast(pl.Float64, strict=False).fill_null(np.nan).to_numpy()

@@ -182,12 +182,12 @@ def _series(file: Any, name: str, unit: str, group: int, index: int) -> Series:
 def _mapped(path: Path, file: Any, signals: dict[str, tuple[str, str, int, int]], options: ReadOptions) -> Readings:
     by_name = {name: (name, unit, group, index) for name, unit, group, index in signals.values()}
     series: dict[str, Series] = {}
-    for column in parse_map(options.map or {}):
+    for name, column in parse_map(options.map or {}):
         if CHANNELS[column.channel].kind in ("time", "id"):
             continue
-        if column.name not in by_name:
-            raise LogError(f"{path}: the map names a signal {column.name!r} that is not in it; correct the map.")
-        time, value = _series(file, *by_name[column.name])
+        if name not in by_name:
+            raise LogError(f"{path}: the map names a signal {name!r} that is not in it; correct the map.")
+        time, value = _series(file, *by_name[name])
         series[column.channel] = (time, column.values(value))
     if "speed_kmh" not in series or series["speed_kmh"][1].size == 0:
         raise LogError(f"{path}: the map names no signal with values for speed_kmh; add one.")

@@ -16,8 +16,8 @@ from evband.channels import from_unit
 from evband.errors import LogError
 from evband.logs.formats import aliases as alias_table
 from evband.logs.formats import claims, clock, columns, text
-from evband.logs.formats.naming import trip_id
 from evband.logs.formats.units import is_unit, unit_for
+from evband.logs.telemetry import MILLISECONDS
 from evband.trips.readings import Readings, ReadOptions
 
 NAME = "table with units"
@@ -57,7 +57,7 @@ def read(path: Path, data: bytes, options: ReadOptions) -> list[Readings]:
     found = claims.find([(str(i), *own) for i, own in enumerate(header) if i != when and own[0]], aliases)
     readings = {claim.column: claims.series(time, columns.numbers(table.frame, int(claim.column))) for claim in found}
     series, chosen = claims.settle(path, found, readings, aliases, app_power=False, columns=table.header)
-    return columns.drives(path, trip_id(path), NAME, series, (*chosen, *notes, *table.notes))
+    return columns.drives(path, NAME, series, (*chosen, *notes, *table.notes))
 
 
 def _time_column(header: list[tuple[str, str]]) -> int | None:
@@ -76,7 +76,6 @@ def _time(path: Path, table: text.Table, column: int, unit: str) -> tuple[NDArra
     value = columns.numbers(table.frame, column)
     if known is None and not np.isfinite(value).any():
         return clock.unroll(path, clock.since_first_day(cells), table.first_line)
-    if known is None:  # seconds or milliseconds, whichever a clock can show
-        size = float(np.nanmedian(np.abs(value)))
-        known = "ms" if size > 1e11 else "s"
+    if known is None:
+        known = "ms" if float(np.nanmedian(np.abs(value))) > MILLISECONDS else "s"
     return clock.unroll(path, from_unit("time_s", value, known), table.first_line, daily=False)

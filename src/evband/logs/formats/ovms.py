@@ -11,26 +11,17 @@ import numpy as np
 
 from evband.errors import LogError
 from evband.logs.formats import claims, clock, columns, text
-from evband.logs.formats.columns import Column
-from evband.logs.formats.naming import trip_id
+from evband.logs.telemetry import MILLISECONDS
 from evband.trips.readings import Readings, ReadOptions
 
 NAME = "OVMS"
 _KNOWN = {
-    "v.p.speed": Column("speed_kmh", "km/h"),
-    "v.p.gpsspeed": Column("speed_kmh", "km/h"),
-    "v.b.power": Column("power_kw", "kW"),
-    "v.b.voltage": Column("battery_voltage_v", "V"),
-    "v.b.current": Column("battery_current_a", "A"),
-    "v.b.soc": Column("soc_pct", "%"),
-    "v.e.temp": Column("ambient_temp_c", "C"),
-    "v.p.altitude": Column("elevation_m", "m"),
-    "v.p.acceleration": Column("acceleration_ms2", "m/s2"),
-    "v.p.odometer": Column("distance_km", "km"),
-    "v.m.rpm": Column("motor_rpm", "rpm"),
-    "v.p.latitude": Column("latitude_deg", "deg"),
-    "v.p.longitude": Column("longitude_deg", "deg"),
-}
+    "v.p.speed": "speed_kmh", "v.p.gpsspeed": "speed_kmh", "v.b.power": "power_kw",
+    "v.b.voltage": "battery_voltage_v", "v.b.current": "battery_current_a", "v.b.soc": "soc_pct",
+    "v.e.temp": "ambient_temp_c", "v.p.altitude": "elevation_m", "v.p.acceleration": "acceleration_ms2",
+    "v.p.odometer": "distance_km", "v.m.rpm": "motor_rpm", "v.p.latitude": "latitude_deg",
+    "v.p.longitude": "longitude_deg",
+}  # fmt: skip
 _TIMES = ("time", "timestamp", "date", "datetime", "m.time.utc", "utc", "time_s")
 
 
@@ -56,9 +47,9 @@ def read(path: Path, data: bytes, options: ReadOptions) -> list[Readings]:
         time = columns.seconds(table.frame[str(column)])
     if not np.isfinite(time).any():
         time = clock.since_first_day(table.frame[str(column)])
-    time = np.where(time > 1e11, time / 1000.0, time)  # milliseconds since 1970
+    time = np.where(time > MILLISECONDS, time / 1000.0, time)
     time, notes = clock.unroll(path, time, table.first_line)
     found = columns.series(table.frame, header, _KNOWN, time)
     if "speed_kmh" not in found:
         raise LogError(f"{path}: v.p.speed has no values; log it as well.")
-    return columns.drives(path, trip_id(path), NAME, found, (*notes, *table.notes))
+    return columns.drives(path, NAME, found, (*notes, *table.notes))

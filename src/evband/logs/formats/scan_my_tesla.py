@@ -9,25 +9,15 @@ from pathlib import Path
 
 from evband.errors import LogError
 from evband.logs.formats import clock, columns, text
-from evband.logs.formats.columns import Column
-from evband.logs.formats.naming import trip_id
 from evband.trips.readings import Readings, ReadOptions
 
 NAME = "Scan My Tesla"
 _KNOWN = {
-    "speed": Column("speed_kmh", "km/h"),
-    "vehicle speed": Column("speed_kmh", "km/h"),
-    "battery voltage": Column("battery_voltage_v", "V"),
-    "battery current": Column("battery_current_a", "A"),
-    "battery power": Column("power_kw", "kW"),
-    "outside temp": Column("ambient_temp_c", "C"),
-    "outside temperature": Column("ambient_temp_c", "C"),
-    "elevation": Column("elevation_m", "m"),
-    "altitude": Column("elevation_m", "m"),
-    "odometer": Column("distance_km", "km"),
-    "soc": Column("soc_pct", "%"),
-    "rr torque measured": Column("motor_torque_nm", "Nm"),
-}
+    "speed": "speed_kmh", "vehicle speed": "speed_kmh", "battery voltage": "battery_voltage_v",
+    "battery current": "battery_current_a", "battery power": "power_kw", "outside temp": "ambient_temp_c",
+    "outside temperature": "ambient_temp_c", "elevation": "elevation_m", "altitude": "elevation_m",
+    "odometer": "distance_km", "soc": "soc_pct", "rr torque measured": "motor_torque_nm",
+}  # fmt: skip
 _CABIN = {"heating/cooling": 1.0}
 
 
@@ -50,4 +40,4 @@ def read(path: Path, data: bytes, options: ReadOptions) -> list[Readings]:
     found |= columns.cabin(table.frame, table.header, _CABIN, time)
     if "speed_kmh" not in found:
         raise LogError(f"{path}: it has no column Speed with values; log the speed as well.")
-    return columns.drives(path, trip_id(path), NAME, found, (*notes, *table.notes))
+    return columns.drives(path, NAME, found, (*notes, *table.notes))

@@ -15,43 +15,30 @@ import polars as pl
 from evband.errors import LogError
 from evband.logs import border
 from evband.logs.formats import columns, text
-from evband.logs.formats.columns import Column
 from evband.logs.formats.naming import trip_id
 from evband.trips.readings import Readings, ReadOptions
 
 NAME = "TeslaMate"
 _COPY = re.compile(rb"^COPY (?:public\.)?positions \(([^)\n]*)\) FROM stdin;[^\n]*\n", re.MULTILINE)
-_KNOWN = {
-    "speed": Column("speed_kmh", "km/h"),
-    "power": Column("power_kw", "kW"),
-    "elevation": Column("elevation_m", "m"),
-    "outside_temp": Column("ambient_temp_c", "C"),
-    "odometer": Column("distance_km", "km"),
-    "battery_level": Column("soc_pct", "%"),
-    "latitude": Column("latitude_deg", "deg"),
-    "longitude": Column("longitude_deg", "deg"),
-}
 _NEEDED = {"date", "speed", "power"}
 
 
 def detect(head: bytes) -> bool:
     """A dump with the table, or its names for date, speed, power and the drive."""
-    names = set(columns.names(text.header(head)[0]))
-    return (
-        bool(_COPY.search(head))
-        or _NEEDED | {"drive_id"} <= names
-        or head.startswith(b"--\n-- PostgreSQL database dump")
-    )
+    return _is_dump(head) or columns.has(head, *_NEEDED, "drive_id")
 
 
 def read(path: Path, data: bytes, options: ReadOptions) -> list[Readings]:
     """One drive for each drive_id."""
-    frame, header = _dump(path, data) if _is_dump(data) else _csv(path, data)
+    if _is_dump(data):
+        frame, header = _dump(path, data)
+    else:
+        table = text.table(path, data)
+        frame, header = table.frame, table.header
     where = columns.names(header)
     if not set(where) >= _NEEDED:
         raise LogError(f"{path}: the table positions lacks date, speed or power; export all of its columns.")
-    frame = frame.with_columns(pl.Series("when", columns.seconds(frame[str(where["date"])])))
-    frame = frame.filter(pl.col("when").is_finite()).sort("when", maintain_order=True)
+    frame = columns.dated(frame, where["date"])
     if "drive_id" in where:
         drive = str(where["drive_id"])
         parts = frame.filter(pl.col(drive).is_not_null() & (pl.col(drive) != "")).partition_by(
@@ -63,10 +50,10 @@ def read(path: Path, data: bytes, options: ReadOptions) -> list[Readings]:
         raise LogError(f"{path}: it holds {len(parts)} drives; export rows of 1 to {border.MOST_TRIPS} drives.")
     trips: list[Readings] = []
     for key, part in parts.items():
-        found = columns.series(part, header, _KNOWN, part["when"].to_numpy())
+        found = columns.series(part, header, columns.TESLA, part["when"].to_numpy())
         if len(found.get("speed_kmh", (np.empty(0),))[0]) >= 2:
             name = f"drive_{key[0]}" if "drive_id" in where else str(key[0])
-            trips += columns.drives(path, name, NAME, found, ("power in whole kW, as the car reports it",))
+            trips += columns.drives(path, NAME, found, ("power in whole kW, as the car reports it",), name)
     if not trips:
         raise LogError(f"{path}: no drive in it has two speed readings; export more of the table positions.")
     return trips
@@ -74,11 +61,6 @@ def read(path: Path, data: bytes, options: ReadOptions) -> list[Readings]:
 
 def _is_dump(data: bytes) -> bool:
     return _COPY.search(data) is not None or data.startswith(b"--\n-- PostgreSQL database dump")
-
-
-def _csv(path: Path, data: bytes) -> tuple[pl.DataFrame, list[str]]:
-    table = text.table(path, data)
-    return table.frame, table.header
 
 
 def _dump(path: Path, data: bytes) -> tuple[pl.DataFrame, list[str]]:

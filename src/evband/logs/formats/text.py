@@ -34,6 +34,11 @@ def to_utf8(data: bytes) -> bytes:
     return (data.decode("utf-16", "replace") if data[:2] in UTF16 else data.decode("cp1252", "replace")).encode()
 
 
+def is_binary(head: bytes) -> bool:
+    """Whether this is no text: it holds null bytes, and not those of UTF-16."""
+    return b"\0" in head and head[:2] not in UTF16
+
+
 def lines(head: bytes, count: int = 40) -> list[str]:
     """The first lines, blank ones too."""
     return decode(head).splitlines()[:count]

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from evband.errors import LogError
 from evband.logs.formats import aliases as alias_table
-from evband.logs.formats import claims, clock, text
+from evband.logs.formats import claims, clock, columns, text
 from evband.logs.formats.naming import trip_id
 from evband.trips.readings import Readings, ReadOptions, Series
 
@@ -38,14 +38,13 @@ def read(path: Path, data: bytes, options: ReadOptions) -> list[Readings]:
     for table in tables:
         part = time[start : start + table.frame.height]
         start += table.frame.height
-        columns = [(name, *claims.split_unit(name)) for name in table.header if name and name.casefold() not in _TIMES]
-        for name, *_ in columns:
+        named = [(name, *claims.split_unit(name)) for name in table.header if name and name.casefold() not in _TIMES]
+        for name, *_ in named:
             parts.setdefault(name, [])
-        for claim in claims.find(columns, aliases):
+        for claim in claims.find(named, aliases):
             found[claim.column, claim.channel] = claim
         for name in {claim.column for claim in found.values()} & set(table.header):
-            value = text.numbers(table.frame, [str(table.header.index(name))]).to_series()
-            parts[name].append((part, value.fill_null(np.nan).to_numpy()))
+            parts[name].append((part, columns.numbers(table.frame, table.header.index(name))))
     readings = {
         name: claims.series(np.concatenate([t for t, _ in pieces]), np.concatenate([v for _, v in pieces]))
         for name, pieces in parts.items()

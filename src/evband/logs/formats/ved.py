@@ -18,17 +18,12 @@ from evband.logs.formats.columns import Column
 from evband.trips.readings import Readings, ReadOptions, Series
 
 NAME = "VED"
-_KNOWN = {
-    "vehicle speed[km/h]": Column("speed_kmh", "km/h"),
-    "hv battery current[a]": Column("battery_current_a", "A", -1.0),
-    "hv battery voltage[v]": Column("battery_voltage_v", "V"),
-    "hv battery soc[%]": Column("soc_pct", "%"),
-    "oat[degc]": Column("ambient_temp_c", "C"),
-    "elevation smoothed[m]": Column("elevation_m", "m"),  # eVED, which adds columns to VED
-    "elevation raw[m]": Column("elevation_m", "m"),
-    "latitude[deg]": Column("latitude_deg", "deg"),
-    "longitude[deg]": Column("longitude_deg", "deg"),
-}
+_KNOWN: columns.Known = {
+    "vehicle speed[km/h]": "speed_kmh", "hv battery current[a]": Column("battery_current_a", "A", -1.0),
+    "hv battery voltage[v]": "battery_voltage_v", "hv battery soc[%]": "soc_pct", "oat[degc]": "ambient_temp_c",
+    "elevation smoothed[m]": "elevation_m", "elevation raw[m]": "elevation_m", "latitude[deg]": "latitude_deg",
+    "longitude[deg]": "longitude_deg",
+}  # fmt: skip
 _CABIN = {"heater power[watts]": 1e-3, "air conditioning power[watts]": 1e-3}
 _CABIN_KW = {"heater power[watts]": 1e-3, "air conditioning power[kw]": 1.0}
 HELD_S = 1.0
@@ -36,7 +31,7 @@ HELD_S = 1.0
 
 def detect(head: bytes) -> bool:
     """Its numbers of vehicle and trip beside the battery's current."""
-    return {"vehid", "trip", "timestamp(ms)", "hv battery current[a]"} <= set(columns.names(text.header(head)[0]))
+    return columns.has(head, "vehid", "trip", "timestamp(ms)", "hv battery current[a]")
 
 
 def read(path: Path, data: bytes, options: ReadOptions) -> list[Readings]:
