@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def demo(
-    out: Annotated[Path, typer.Option("--out", help="Directory for report.html and report.json.")] = Path("demo"),
+    out: Annotated[Path, typer.Option(help="Directory for report.html and report.json.")] = Path("demo"),
 ) -> None:
     """Simulate five electric vehicles, train a model each, score it on drives it never saw, and write one page about it.
 

@@ -18,9 +18,9 @@ def energy(
     model: Model,
     logs: Logs,
     level: Annotated[float, typer.Option(help="Share of trips the band should hold.")] = 0.9,
-    json: Annotated[Path | None, typer.Option("--json", help="Write a list with one object per trip.")] = None,
-    from_km: Annotated[float, typer.Option("--from-km", help="Only the stretch from here ...")] = 0.0,
-    to_km: Annotated[float | None, typer.Option("--to-km", help="... to here.")] = None,
+    json: Annotated[Path | None, typer.Option(help="Write a list with one object per trip.")] = None,
+    from_km: Annotated[float, typer.Option(help="Only the stretch from here ...")] = 0.0,
+    to_km: Annotated[float | None, typer.Option(help="... to here.")] = None,
     so_far: Annotated[
         bool, typer.Option("--so-far", help="Let the power measured before --from-km narrow the band.")
     ] = False,

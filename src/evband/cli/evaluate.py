@@ -17,8 +17,8 @@ def evaluate(
     model: Model,
     logs: Logs,
     level: Level = 0.9,
-    json: Annotated[Path | None, typer.Option("--json", help="Write all scores as one JSON object.")] = None,
-    report: Annotated[Path | None, typer.Option("--report", help="Write an HTML report that opens offline.")] = None,
+    json: Annotated[Path | None, typer.Option(help="Write all scores as one JSON object.")] = None,
+    report: Annotated[Path | None, typer.Option(help="Write an HTML report that opens offline.")] = None,
 ) -> None:
     """Score a model on logs with measured power: accuracy, coverage with an honest interval, sharpness; by regime and trip.
 

@@ -7,9 +7,11 @@ from typing import Annotated
 
 import typer
 
+from evband.cli.options import Model
+
 
 def export(
-    model: Annotated[Path, typer.Argument(metavar="CAR.EVBAND", help="A fitted model.")],
+    model: Model,
     output: Annotated[Path, typer.Option("--output", "-o", help="ONNX file to write.")],
 ) -> None:
     """Write all members as one ONNX graph: channels of a tick, band level and state in; mean, band, both parts and state out.

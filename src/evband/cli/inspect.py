@@ -20,7 +20,7 @@ def inspect(
         bool, typer.Option("--full", help="Every channel and finding, of more than three trips too.")
     ] = False,
     write_map: Annotated[
-        Path | None, typer.Option("--write-map", help="Write a first guess of a --map for the first log, and stop.")
+        Path | None, typer.Option(help="Write a first guess of a --map for the first log, and stop.")
     ] = None,
     units: ShowUnits = Units.KM,
 ) -> None:

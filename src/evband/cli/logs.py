@@ -8,14 +8,14 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import dataclass, field
 from enum import StrEnum
-from inspect import Parameter, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from evband.cli.options import grouped
 from evband.cli.show import say, warn
 from evband.errors import EvbandError, SettingsError
 
@@ -44,25 +44,19 @@ class Logs:
         list[str], typer.Argument(metavar="LOG...", help="Drive logs: files or globs of any known format.")
     ]
     map: Annotated[
-        Path | None, typer.Option("--map", help="TOML file: which column of a table is which channel, unit, sign.")
+        Path | None, typer.Option(help="TOML file: which column of a table is which channel, unit, sign.")
     ] = None
-    alias: Annotated[
-        list[str] | None, typer.Option("--alias", metavar="CHANNEL=NAME", help="Another name of a channel.")
-    ] = None
-    dbc: Annotated[Path | None, typer.Option("--dbc", help="Bus description for an MF4 log.")] = None
+    alias: Annotated[list[str] | None, typer.Option(metavar="CHANNEL=NAME", help="Another name of a channel.")] = None
+    dbc: Annotated[Path | None, typer.Option(help="Bus description for an MF4 log.")] = None
     flip_power: Annotated[bool, typer.Option("--flip-power", help="Invert the sign of power and current.")] = False
     dem: Annotated[
         Path | None,
-        typer.Option(
-            "--dem", metavar="DIR", help="Elevation tiles (.hgt, .tif) for logs with coordinates but no elevation."
-        ),
+        typer.Option(metavar="DIR", help="Elevation tiles (.hgt, .tif) for logs with coordinates but no elevation."),
     ] = None
-    keep: Annotated[
-        list[Fault] | None, typer.Option("--keep", help="Report this kind of fault, but do not drop it.")
-    ] = None
+    keep: Annotated[list[Fault] | None, typer.Option(help="Report this kind of fault, but do not drop it.")] = None
     limit: Annotated[
         list[str] | None,
-        typer.Option("--limit", metavar="CHANNEL=LOW:HIGH", help="Values outside are glitches (replaces the default)."),
+        typer.Option(metavar="CHANNEL=LOW:HIGH", help="Values outside are glitches (replaces the default)."),
     ] = None
     skip_bad: Annotated[
         bool, typer.Option("--skip-bad", help="Leave out files that cannot be read; they are listed at the end.")
@@ -113,38 +107,15 @@ class Logs:
 
 def reads_logs(command: Callable[..., None]) -> Callable[..., None]:
     """The command with the fields of `Logs` as its arguments, in place of the parameter `logs`."""
-    options = [option for option in fields(Logs) if option.init]
-    names, hints = [option.name for option in options], get_type_hints(Logs, include_extras=True)
-    own, own_hints = signature(command).parameters, get_type_hints(command, include_extras=True)
 
     @functools.wraps(command)
-    def run(**given: Any) -> None:
-        logs = Logs(**{name: given.pop(name) for name in names})
+    def run(logs: Logs, **given: Any) -> None:
         try:
             command(logs=logs, **given)
         finally:
             logs.list_skipped()
 
-    found = {
-        name: Parameter(name, Parameter.KEYWORD_ONLY, default=parameter.default, annotation=own_hints[name])
-        for name, parameter in own.items()
-    }
-    added = {
-        option.name: Parameter(
-            option.name,
-            Parameter.KEYWORD_ONLY,
-            default=Parameter.empty if option.default is MISSING else option.default,
-            annotation=hints[option.name],
-        )
-        for option in options
-    }
-    assert not set(found) & set(added), "a command's own option has the name of a log option"
-    first, *rest = added.values()
-    parameters = [first if name == "logs" else parameter for name, parameter in found.items()]
-    parameters += rest
-    run.__signature__ = signature(run).replace(parameters=parameters, return_annotation=None)  # type: ignore[attr-defined]
-    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters} | {"return": None}
-    return run
+    return grouped(run)
 
 
 def _cleaning(keep: list[Fault] | tuple[()], limit: list[str] | tuple[()]) -> Any:

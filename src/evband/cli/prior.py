@@ -7,10 +7,11 @@ from typing import Annotated
 
 import typer
 
-from evband.cli.fleet import By, Drag, Mass, OwnBase, Sheets, Workers
-from evband.cli.show import warn
+from evband.cli.fleet import By, OwnBase, Sheets, Workers, warn_of_cars
+from evband.cli.options import grouped
 
 
+@grouped
 def prior(
     places: Annotated[
         list[Path],
@@ -20,10 +21,8 @@ def prior(
         ),
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="Base to write, fleet.evband.")],
+    sheets: Sheets,
     by: By = "vehicle_id",
-    sheets: Sheets = None,
-    mass_kg: Mass = None,
-    cda_m2: Drag = None,
     base: OwnBase = None,
     workers: Workers = 1,
 ) -> None:
@@ -33,8 +32,6 @@ def prior(
     """
     from evband.fleet.fitting import learn_prior
 
-    options = {"by": by, "sheets": sheets, "mass_kg": mass_kg, "cda_m2": cda_m2, "base": base, "workers": workers}
-    cars, table = learn_prior(places, output, **options)
-    for row in table.filter(table["warning"] != "").head(10).to_dicts():
-        warn(f"{row['vehicle_id']}: {row['warning']}")
+    cars, table = learn_prior(places, output, **vars(sheets), by=by, base=base, workers=workers)
+    warn_of_cars(table)
     print(f"{output}: learned from {cars} cars")

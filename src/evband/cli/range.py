@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from evband.cli.options import ShowUnits, Units
+from evband.cli.options import Model, ShowUnits, Units, grouped
 from evband.cli.seen import warn_if_not_calibrated, warn_of_a_share
-from evband.cli.show import console
+from evband.cli.show import console, warn
 
 if TYPE_CHECKING:
     from evband.energy import Range
@@ -18,81 +18,54 @@ if TYPE_CHECKING:
     from evband.trips import Trips
 
 
-ModelOption = Annotated[Path, typer.Argument(metavar="MODEL", help="A fitted model, car.evband.")]
-SocOption = Annotated[float, typer.Option(help="State of charge now, in percent.")]
-CapacityKwhOption = Annotated[
-    float | None,
-    typer.Option("--capacity-kwh", help="Usable energy of the full battery; a started model takes its data sheet's."),
-]
-RouteOption = Annotated[
-    Path | None, typer.Option(help="Route: profile CSV, GPX, GeoJSON, answer of OSRM or Valhalla, or a log.")
-]
-RouterOption = Annotated[
-    str | None,
-    typer.Option("--router", metavar="URL", help="Instead of --route: a running OSRM or Valhalla, asked ..."),
-]
-FromOption = Annotated[str | None, typer.Option("--from", metavar="LAT,LON", help="... for the route from here ...")]
-ToOption = Annotated[str | None, typer.Option("--to", metavar="LAT,LON", help="... to here.")]
-DemOption = Annotated[
-    Path | None, typer.Option("--dem", metavar="DIR", help="Elevation of the route from the tiles in this folder.")
-]
-DistanceKmOption = Annotated[
-    float | None, typer.Option("--distance-km", help="Instead of --route: a flat route of this length ...")
-]
-SpeedKmhOption = Annotated[float | None, typer.Option("--speed-kmh", help="... at this speed.")]
-ReserveSocOption = Annotated[float, typer.Option("--reserve-soc", help="Charge to arrive with at least.")]
-SoFarOption = Annotated[Path | None, typer.Option("--so-far", help="Log of the drive up to now, with its power.")]
-AmbientOption = Annotated[
-    float | None, typer.Option("--ambient", help="Ambient temperature along the whole route, in C.")
-]
-PlotOption = Annotated[Path | None, typer.Option("--plot", help="Charge over distance as a fan, .html or .png.")]
-JsonOption = Annotated[Path | None, typer.Option("--json", help="Write the answer as one JSON object.")]
-SocSpreadOption = Annotated[
-    float, typer.Option("--soc-spread", help="Standard deviation of the state of charge, in percent.")
-]
-CapacitySpreadOption = Annotated[
-    float, typer.Option("--capacity-spread", help="Standard deviation of the capacity, in percent of it.")
-]
-PayloadOption = Annotated[float, typer.Option("--payload-kg", help="Load beyond that of the training trips.")]
-PayloadSpreadOption = Annotated[float, typer.Option("--payload-spread-kg", help="Its standard deviation.")]
-AmbientSpreadOption = Annotated[
-    float, typer.Option("--ambient-spread", help="Standard deviation of the temperature, in C.")
-]
-HeadWindOption = Annotated[float, typer.Option("--head-wind", help="Head wind along the whole route, in m/s.")]
-HeadWindSpreadOption = Annotated[float, typer.Option("--head-wind-spread", help="Its standard deviation.")]
-StopsOption = Annotated[float, typer.Option("--stops-min", help="Minutes of standing beyond the route's.")]
-StopsSpreadOption = Annotated[float, typer.Option("--stops-spread-min", help="Their standard deviation.")]
-WhatIfOption = Annotated[bool, typer.Option("--what-if", help="Also show: slower, colder, with a head wind.")]
+@dataclass(frozen=True)
+class Asked:
+    """What a range is asked for with."""
+
+    model: Model
+    soc: Annotated[float, typer.Option(help="State of charge now, in percent.")]
+    capacity_kwh: Annotated[
+        float | None,
+        typer.Option(help="Usable energy of the full battery; a started model takes its data sheet's."),
+    ] = None
+    route: Annotated[
+        Path | None, typer.Option(help="Route: profile CSV, GPX, GeoJSON, answer of OSRM or Valhalla, or a log.")
+    ] = None
+    router: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="Instead of --route: a running OSRM or Valhalla, asked ..."),
+    ] = None
+    start: Annotated[str | None, typer.Option("--from", metavar="LAT,LON", help="... for the route from here ...")] = (
+        None
+    )
+    end: Annotated[str | None, typer.Option("--to", metavar="LAT,LON", help="... to here.")] = None
+    dem: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Elevation of the route from the tiles in this folder.")
+    ] = None
+    distance_km: Annotated[float | None, typer.Option(help="Instead of --route: a flat route of this length ...")] = (
+        None
+    )
+    speed_kmh: Annotated[float | None, typer.Option(help="... at this speed.")] = None
+    reserve_soc: Annotated[float, typer.Option(help="Charge to arrive with at least.")] = 10.0
+    so_far: Annotated[Path | None, typer.Option(help="Log of the drive up to now, with its power.")] = None
+    ambient: Annotated[float | None, typer.Option(help="Ambient temperature along the whole route, in C.")] = None
+    plot: Annotated[Path | None, typer.Option(help="Charge over distance as a fan, .html or .png.")] = None
+    json: Annotated[Path | None, typer.Option(help="Write the answer as one JSON object.")] = None
+    soc_spread: Annotated[float, typer.Option(help="Standard deviation of the state of charge, in percent.")] = 0.0
+    capacity_spread: Annotated[float, typer.Option(help="Standard deviation of the capacity, in percent of it.")] = 0.0
+    payload: Annotated[float, typer.Option("--payload-kg", help="Load beyond that of the training trips.")] = 0.0
+    payload_spread: Annotated[float, typer.Option("--payload-spread-kg", help="Its standard deviation.")] = 0.0
+    ambient_spread: Annotated[float, typer.Option(help="Standard deviation of the temperature, in C.")] = 0.0
+    head_wind: Annotated[float, typer.Option(help="Head wind along the whole route, in m/s.")] = 0.0
+    head_wind_spread: Annotated[float, typer.Option(help="Its standard deviation.")] = 0.0
+    stops: Annotated[float, typer.Option("--stops-min", help="Minutes of standing beyond the route's.")] = 0.0
+    stops_spread: Annotated[float, typer.Option("--stops-spread-min", help="Their standard deviation.")] = 0.0
+    what_if: Annotated[bool, typer.Option("--what-if", help="Also show: slower, colder, with a head wind.")] = False
+    units: ShowUnits = Units.KM
 
 
-def range(
-    model: ModelOption,
-    soc: SocOption,
-    capacity_kwh: CapacityKwhOption = None,
-    route: RouteOption = None,
-    router: RouterOption = None,
-    start: FromOption = None,
-    end: ToOption = None,
-    dem: DemOption = None,
-    distance_km: DistanceKmOption = None,
-    speed_kmh: SpeedKmhOption = None,
-    reserve_soc: ReserveSocOption = 10.0,
-    so_far: SoFarOption = None,
-    ambient: AmbientOption = None,
-    plot: PlotOption = None,
-    json: JsonOption = None,
-    soc_spread: SocSpreadOption = 0.0,
-    capacity_spread: CapacitySpreadOption = 0.0,
-    payload: PayloadOption = 0.0,
-    payload_spread: PayloadSpreadOption = 0.0,
-    ambient_spread: AmbientSpreadOption = 0.0,
-    head_wind: HeadWindOption = 0.0,
-    head_wind_spread: HeadWindSpreadOption = 0.0,
-    stops: StopsOption = 0.0,
-    stops_spread: StopsSpreadOption = 0.0,
-    what_if: WhatIfOption = False,
-    units: ShowUnits = Units.KM,
-) -> None:
+@grouped
+def range(asked: Asked) -> None:
     """How far the battery reaches along a route, the chance to arrive, and the charge left, all as distributions.
 
     Example: evband range car.evband --soc 62 --capacity-kwh 77.4 --route route.csv
@@ -103,27 +76,31 @@ def range(
     from evband.report.tables import range_table
     from evband.routes import route_source
 
-    if plot:
-        check_picture(plot)
-    places = [place for place in (route, start, end) if place is not None]
-    way = route_source(places, router, distance_km, speed_kmh, dem)
-    driven = so_far if so_far is None or dem is None else _with_elevation(so_far, dem)
-    fitted = load(model)
+    a = asked
+    if a.plot:
+        check_picture(a.plot)
+    places = [place for place in (a.route, a.start, a.end) if place is not None]
+    way = route_source(places, a.router, a.distance_km, a.speed_kmh, a.dem)
+    driven = a.so_far if a.so_far is None or a.dem is None else _with_elevation(a.so_far, a.dem)
+    fitted = load(a.model)
     doubts = Doubts(
-        soc_spread, capacity_spread, payload, payload_spread, ambient_spread, head_wind, head_wind_spread, stops, stops_spread
+        a.soc_spread, a.capacity_spread, a.payload, a.payload_spread, a.ambient_spread, a.head_wind, a.head_wind_spread, a.stops,
+        a.stops_spread,
     )  # fmt: skip
-    full_kwh, doubts = known_battery(fitted, capacity_kwh, doubts)
-    check_battery(soc, full_kwh, reserve_soc)
-    warn_of_a_share(soc)
-    options: dict[str, Any] = {"so_far": driven, "ambient_c": ambient}
-    found = what_ifs(fitted, soc, full_kwh, way, reserve_soc=reserve_soc, variants=what_if, doubts=doubts, **options)
+    full_kwh, doubts = known_battery(fitted, a.capacity_kwh, doubts)
+    check_battery(a.soc, full_kwh, a.reserve_soc)
+    warn_of_a_share(a.soc)
+    options: dict[str, Any] = {"so_far": driven, "ambient_c": a.ambient}
+    found = what_ifs(
+        fitted, a.soc, full_kwh, way, reserve_soc=a.reserve_soc, variants=a.what_if, doubts=doubts, **options
+    )
     warn_if_not_calibrated(fitted)
     for warning in range_warnings(found):
-        print(f"evband: warning: {warning}.", file=sys.stderr)
-    console().print(range_table(found, units is Units.MI))
-    if capacity_kwh is None:
+        warn(warning)
+    console().print(range_table(found, a.units is Units.MI))
+    if a.capacity_kwh is None:
         print(f"usable battery: {full_kwh:g} kWh (+- {doubts.capacity_sd_pct:.0f} %), from the data sheet")
-    _answer(fitted, found, way, options, plot, json)
+    _answer(fitted, found, way, options, a.plot, a.json)
 
 
 def _with_elevation(so_far: Path, dem: Path) -> Trips:
@@ -145,7 +122,7 @@ def _answer(
 
     from evband.energy import advice, advice_lines, changes, given, range_json, shares_line
     from evband.energy.fan import write_fan
-    from evband.files import whole_file
+    from evband.files import write_whole
     from evband.routes import read_route
 
     for name, answer in found.items():
@@ -163,5 +140,4 @@ def _answer(
     if plot:
         write_fan(given(found), plot, lines)
     if json:
-        with whole_file(json) as temporary:
-            temporary.write_text(dumps(range_json(found, more), indent=2) + "\n")
+        write_whole(json, dumps(range_json(found, more), indent=2) + "\n")

@@ -13,28 +13,22 @@ from evband.cli.show import say
 if TYPE_CHECKING:
     from evband.routes import Route
 
-Router = Annotated[
-    str | None,
-    typer.Option("--router", metavar="URL", help="A running OSRM or Valhalla, asked for the route from A to B."),
-]
-DistanceKm = Annotated[
-    float | None, typer.Option("--distance-km", help="Instead of a file: a flat route of this length at --speed-kmh.")
-]
-SpeedKmh = Annotated[float | None, typer.Option("--speed-kmh", help="Speed where the route has none.")]
-Dem = Annotated[
-    Path | None, typer.Option("--dem", metavar="DIR", help="Elevation from the .hgt or .tif tiles in this folder.")
-]
-
 
 def route(
     places: Annotated[
         list[str] | None,
         typer.Argument(metavar="FILE | A B", help="A route file, or two points lat,lon with --router."),
     ] = None,
-    router: Router = None,
-    distance_km: DistanceKm = None,
-    speed_kmh: SpeedKmh = None,
-    dem: Dem = None,
+    router: Annotated[
+        str | None, typer.Option(metavar="URL", help="A running OSRM or Valhalla, asked for the route from A to B.")
+    ] = None,
+    distance_km: Annotated[
+        float | None, typer.Option(help="Instead of a file: a flat route of this length at --speed-kmh.")
+    ] = None,
+    speed_kmh: Annotated[float | None, typer.Option(help="Speed where the route has none.")] = None,
+    dem: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Elevation from the .hgt or .tif tiles in this folder.")
+    ] = None,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="Write the profile as CSV.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
     units: ShowUnits = Units.KM,

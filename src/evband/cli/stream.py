@@ -21,13 +21,11 @@ def stream(
     soc: Annotated[float | None, typer.Option(help="State of charge at the start, in percent.")] = None,
     capacity_kwh: Annotated[
         float | None,
-        typer.Option("--capacity-kwh", help="Usable energy of the battery; a started model takes its data sheet's."),
+        typer.Option(help="Usable energy of the battery; a started model takes its data sheet's."),
     ] = None,
     route: Annotated[Path | None, typer.Option(help="The route ahead: profile CSV, or a log.")] = None,
-    reserve_soc: Annotated[float, typer.Option("--reserve-soc", help="Range ends at this charge.")] = 10.0,
-    state: Annotated[
-        Path | None, typer.Option("--state", help="Continue from this file, and keep it up to date.")
-    ] = None,
+    reserve_soc: Annotated[float, typer.Option(help="Range ends at this charge.")] = 10.0,
+    state: Annotated[Path | None, typer.Option(help="Continue from this file, and keep it up to date.")] = None,
 ) -> None:
     """Read JSON lines from standard input and answer each with its power band, running energy and range.
 

@@ -15,7 +15,7 @@ def vehicles(
     name: Annotated[str | None, typer.Argument(metavar="NAME", help="A vehicle, as people write it.")] = None,
     sheets: Annotated[
         Path | None,
-        typer.Option("--sheets", help="TOML file with data sheets of your own, in addition to the catalogue."),
+        typer.Option(help="TOML file with data sheets of your own, in addition to the catalogue."),
     ] = None,
     sharpen: Annotated[
         bool, typer.Option("--sharpen", help="Show drag and tyres after the label's consumption and the coast-down.")
