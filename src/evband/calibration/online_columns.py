@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evband.calibration.online import Learned, OnlineCalibration
+from evband.trips.kept import kept, restore
 
 Array = NDArray[np.float64]
 Cars = NDArray[np.int64]
@@ -34,10 +34,6 @@ class OnlineColumns:
         """Forget: a new drive starts with a cold cabin, not with the last drive's end."""
         self._learn(cars, Learned())
 
-    def band(self, cars: Cars, mean: Array, lower: Array, upper: Array) -> tuple[Array, Array, Array]:
-        """The corrected (mean, lower, upper), stretched about the model's mean."""
-        return self.learned(cars).band(mean, lower, upper)
-
     def observe(
         self, cars: Cars, mean: Array, low: Array, high: Array, power_kw: Array, trust: Array | float = 1.0
     ) -> None:
@@ -52,13 +48,9 @@ class OnlineColumns:
         """`OnlineCalibration.follow` of each."""
         self._learn(cars, self.rule.moved(self.learned(cars), shift_kw, widening))
 
-    def to_dict(self, car: int) -> dict[str, float]:
-        return {name: float(column[car]) for name, column in self._learned._asdict().items()}
+    def to_dict(self, car: int) -> dict[str, Any]:
+        return kept(self._learned._asdict(), car)
 
     def restore(self, car: int, saved: Mapping[str, Any]) -> None:
         """Go on from what `to_dict` gave; raises where it does not fit."""
-        values = [float(saved[name]) for name in Learned._fields]
-        if not all(map(math.isfinite, values)):
-            raise ValueError("online calibration is not finite")
-        for column, value in zip(self._learned, values, strict=True):
-            column[car] = value
+        restore(self._learned._asdict(), car, saved, finite=True)

@@ -9,14 +9,15 @@ from __future__ import annotations
 import threading
 import time
 from array import array
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evband.live.drops import Drops
 from evband.live.reading import COLUMNS, LIMITS, SLOW, Reading, Sample
+from evband.trips.kept import kept, restore
 
 Array = NDArray[np.float64]
 
@@ -86,13 +87,8 @@ class Assembler:
         if car is None:
             self.drops.add("unknown_car")
             return
-        row = [np.nan] * WIDTH
-        row[0], row[1], row[2] = (
-            car,
-            np.nan if item.at is None else item.at,
-            time.time() if arrived is None else arrived,
-        )
-        row[3] = item.retained
+        at, now = np.nan if item.at is None else item.at, time.time() if arrived is None else arrived
+        row = [car, at, now, item.retained, *[np.nan] * len(COLUMNS)]
         for name, value in values.items():
             if -1e300 < value < 1e300:
                 row[HEAD + COLUMN[name]] = value
@@ -148,18 +144,18 @@ class Assembler:
         self.live[car] = False
         self.drops.forget(car)
 
-    def to_dict(self, car: int) -> dict[str, list[float | None]]:
-        """What is remembered of one car, JSON-able (NaN as null)."""
-        columns = {name: np.atleast_1d(getattr(self, name)[car]).tolist() for name in _MEMORY}
-        return {name: [None if v != v else float(v) for v in values] for name, values in columns.items()}
+    def to_dict(self, car: int) -> dict[str, Any]:
+        """What is remembered of one car, JSON-able."""
+        return kept(self._memory, car)
 
-    def restore(self, car: int, saved: dict[str, list[float | None]], wall: float) -> None:
+    def restore(self, car: int, saved: Mapping[str, Any], wall: float) -> None:
         """Go on at `wall` from what `to_dict` gave; raises where it does not fit."""
-        found = {name: np.array([np.nan if v is None else float(v) for v in saved[name]]) for name in _MEMORY}
-        for name, values in found.items():
-            column = getattr(self, name)
-            column[car] = values.reshape(column[car].shape).astype(column.dtype)
+        restore(self._memory, car, saved)
         self._hold_until = wall + AFTER_RESTART_S
+
+    @property
+    def _memory(self) -> dict[str, NDArray]:
+        return {name: getattr(self, name) for name in _MEMORY}
 
     def _not_too_fast(self, rows: Array, now: float) -> Array:
         if int(now) != self._second:

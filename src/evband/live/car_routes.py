@@ -17,7 +17,7 @@ from evband.live.ways import Way
 if TYPE_CHECKING:
     from evband.live.service import Service
 
-TYPICAL_KWH = 75.0  # of a car whose battery nobody told
+TYPICAL_KWH = 75.0  # of a car whose battery is not known
 
 
 class CarRoutes:

@@ -69,6 +69,10 @@ class Car:
     baud: int = 38400
     pids: str | None = None  # elm327: TOML file of the maker's PIDs; wican: the vehicle profile
 
+    def under(self, rest: str) -> str:
+        """A topic below the car's own."""
+        return f"{(self.topic or '').rstrip('/')}/{rest}"
+
 
 @dataclass(frozen=True)
 class Fleet:
@@ -210,26 +214,18 @@ def _check_cars(config: Config, where: str) -> None:
 def _check_source(car: Car, config: Config, where: str) -> None:
     if car.source not in SOURCES:
         raise SettingsError(f"{where}: {car.source!r} is not a source; use one of {', '.join(SOURCES)}.")
-    needs = {
-        "replay": "file",
-        "elm327": "port",
-        "ovms": "topic",
-        "teslamate": "topic",
-        "fleet_telemetry": "topic",
-        "wican": "topic",
-    }
-    need = needs.get(car.source)
+    over_mqtt = dict.fromkeys(("ovms", "teslamate", "fleet_telemetry", "wican"), "topic")
+    need = ({"replay": "file", "elm327": "port"} | over_mqtt).get(car.source)
     if need and getattr(car, need) is None:
         raise SettingsError(f"{where}: the source {car.source} needs {need}; add it.")
     if need == "topic" and config.mqtt is None:
         raise SettingsError(
             f"{where}: the source {car.source} comes over MQTT; add an [mqtt] section with the broker's host."
         )
-    for topic in filter(None, (car.topic,)):
-        if any(mark in topic for mark in "#+\0") or not topic.strip("/"):
-            raise SettingsError(
-                f"{where}: the topic {topic!r} must be plain, without + and #; name the car's own topic."
-            )
+    if car.topic and (any(mark in car.topic for mark in "#+\0") or not car.topic.strip("/")):
+        raise SettingsError(
+            f"{where}: the topic {car.topic!r} must be plain, without + and #; name the car's own topic."
+        )
     if car.capacity_kwh is not None and not 0 < car.capacity_kwh <= 2000:
         raise SettingsError(
             f"{where}: capacity_kwh is {car.capacity_kwh}; give the battery's usable energy, such as 64."

@@ -22,6 +22,7 @@ from evband.live.tally import Tally
 from evband.network.tick import engine_of
 from evband.trips.bin_columns import BinColumns
 from evband.trips.bin_layout import Rows
+from evband.trips.kept import kept, restore
 
 if TYPE_CHECKING:
     from evband.model import PowerModel
@@ -127,9 +128,7 @@ class Group:
     def _advance(self, pieces: list[Rows]) -> Iterator[Advance]:
         if not pieces:
             return
-        rows = (
-            pieces[0] if len(pieces) == 1 else Rows(*(np.concatenate(column) for column in zip(*pieces, strict=True)))
-        )
+        rows = pieces[0] if len(pieces) == 1 else Rows(*map(np.concatenate, zip(*pieces, strict=True)))
         nth = nth_of(rows.car)
         for k in range(int(nth.max()) + 1):
             yield self._round(Rows(*(column[nth == k] for column in rows)))
@@ -232,7 +231,7 @@ class Group:
 
     def to_dict(self, car: int, network: bool = True) -> dict[str, Any]:
         """All that is needed to go on with this car later, JSON-able."""
-        saved: dict[str, Any] = {name: _number(getattr(self, name)[car]) for name in _NUMBERS}
+        saved = kept({name: getattr(self, name) for name in _NUMBERS}, car)
         saved |= {name: getattr(self, name).to_dict(car) for name in ("bins", "features", "online", "tally")}
         if network:
             saved["h"], saved["c"] = (part.ravel().tolist() for part in self.engine.state(car))
@@ -248,8 +247,7 @@ class Group:
             self._use(self.learning.model)
         for name in ("bins", "features", "online", "tally"):
             getattr(self, name).restore(car, saved[name])
-        for name in _NUMBERS:
-            getattr(self, name)[car] = np.nan if saved[name] is None else float(saved[name])
+        restore({name: getattr(self, name) for name in _NUMBERS}, car, saved)
         if "h" in saved:
             shape = self.engine.state(car)[0].shape
             h, c = (np.asarray(saved[name], np.float32).reshape(shape) for name in ("h", "c"))
@@ -258,10 +256,6 @@ class Group:
             self.engine.set_state(car, h, c)
         else:
             self.bins.bins.broken[car] = True
-
-
-def _number(value: Any) -> float | None:
-    return None if value != value else float(value)
 
 
 _NUMBERS = ("at", "began", "moved", "speed", "power", "since", "rows")

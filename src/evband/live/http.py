@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import json
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs
@@ -46,7 +47,6 @@ class Api:
         self.own_tokens = {car.id for car in service.roster.cars if car.token is not None}
         self.guarded = service.config.server.token_file is not None
         self.sockets = Sockets(service)
-        self.requests = 0
 
     def routes(self) -> list[BaseRoute]:
         return [
@@ -109,9 +109,9 @@ class Api:
         return JSONResponse(await run_in_threadpool(self._details, car))
 
     def _details(self, car: str) -> dict[str, Any]:
-        number, group, ranges, local = self.service.where(car) or (0, None, None, 0)
-        assert group is not None
-        assert ranges is not None
+        where = self.service.where(car)
+        assert where is not None
+        number, group, ranges, local = where
         found: dict[str, Any] = json.loads(self.service.latest.get(car, b"{}"))
         with self.service.lock:
             found |= ranges.details(local) | {"drops": self.service.assembler.drops.of(number)}
@@ -160,14 +160,11 @@ class Api:
         stem, dot, ending = name.rpartition(".")
         kind = ending if dot and ending in ("csv", "parquet", "json") else "json"
         began = stem if kind == ending else name
-        store = self.service.store
-        try:
+        found: dict[str, list[Any]] = {}
+        with suppress(ValueError):
             when, since = float(began), float(request.query_params.get("since", "0"))
-        except ValueError:
-            raise HTTPException(404, f"There is no trip {name[:64]!r}; GET /api/cars/{car}/trips lists them.") from None
-        found = (
-            {} if store is None else await run_in_threadpool(self._trip, self.service.assembler.index[car], when, since)
-        )
+            if self.service.store is not None:
+                found = await run_in_threadpool(self._trip, self.service.assembler.index[car], when, since)
         if not found:
             raise HTTPException(404, f"There is no trip {name[:64]!r}; GET /api/cars/{car}/trips lists them.")
         if kind == "json":
@@ -204,21 +201,15 @@ class Api:
 
     async def abrp(self, request: Request) -> Response:
         """ABRP's telemetry: token, api_key and tlm, in the query, a form or JSON."""
-        given = {name: value for name, value in request.query_params.items()}
+        given: dict[str, Any] = dict(request.query_params)
         body = await request.body()
-        if body:
-            kind = request.headers.get("content-type", "")
-            if "json" in kind:
-                try:
-                    found = decode(body)
-                except ValueError:
-                    found = None
+        if "json" in request.headers.get("content-type", ""):
+            with suppress(ValueError):
+                found = decode(body)
                 given |= found if isinstance(found, dict) else {}
-            else:
-                given |= {
-                    name: values[-1]
-                    for name, values in parse_qs(body.decode("utf-8", "replace"), max_num_fields=100).items()
-                }
+        elif body:
+            form = parse_qs(body.decode("utf-8", "replace"), max_num_fields=100)
+            given |= {name: values[-1] for name, values in form.items()}
         return self._abrp(given)
 
     def _abrp(self, given: dict[str, Any]) -> Response:

@@ -20,32 +20,32 @@ def metrics(service: Service, extras: dict[str, Any]) -> str:
 
 
 def _lines(service: Service, extras: dict[str, Any]) -> Iterator[str]:
-    yield from _one("evband_info", "gauge", "Version of evband.", [({"version": __version__}, 1)])
-    yield from _one("evband_up_seconds", "gauge", "Seconds since the start.", [({}, time.time() - service.started)])
-    yield from _one(
-        "evband_messages_total", "counter", "Readings and samples taken in.", [({}, service.assembler.messages)]
-    )
-    drops = [({"reason": name}, count) for name, count in service.assembler.drops.total().items()]
-    yield from _one("evband_dropped_total", "counter", "Readings not used, by reason.", drops)
-    yield from _one("evband_bands_total", "counter", "Rows through the networks.", [({}, service.bands)])
-    yield from _one("evband_steps_total", "counter", "Steps of the engine.", [({}, service.steps)])
-    yield from _one("evband_step_seconds", "gauge", "Length of a step, smoothed.", [({}, service.step_s)])
-    yield from _one(
-        "evband_latency_seconds", "gauge", "From message to state, 99 % quantile, smoothed.", [({}, service.latency_s)]
-    )
+    taken = service.assembler
     counts = np.bincount(service.state, minlength=len(states.STATES)).tolist()
-    by_state = [({"state": name}, counts[i]) for i, name in enumerate(states.STATES)]
+    yield from _one("evband_info", "gauge", "Version of evband.", [({"version": __version__}, 1)])
+    drops = [({"reason": name}, count) for name, count in taken.drops.total().items()]
+    yield from _one("evband_dropped_total", "counter", "Readings not used, by reason.", drops)
+    by_state = [({"state": name}, count) for name, count in zip(states.STATES, counts, strict=True)]
     yield from _one("evband_cars", "gauge", "Cars by state.", by_state)
-    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    yield from _one("evband_memory_peak_bytes", "gauge", "Largest memory so far.", [({}, memory)])
+    single: list[tuple[str, str, float]] = [
+        ("up_seconds", "Seconds since the start.", time.time() - service.started),
+        ("messages_total", "Readings and samples taken in.", taken.messages),
+        ("bands_total", "Rows through the networks.", service.bands),
+        ("steps_total", "Steps of the engine.", service.steps),
+        ("step_seconds", "Length of a step, smoothed.", service.step_s),
+        ("latency_seconds", "From message to state, 99 % quantile, smoothed.", service.latency_s),
+        ("memory_peak_bytes", "Largest memory so far.", resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024),
+    ]
     client, store = extras.get("mqtt"), service.store
     if client is not None:
-        yield from _one("evband_mqtt_connected", "gauge", "Whether the broker is there.", [({}, int(client.connected))])
-        for name in ("received", "sent", "dropped", "skipped", "connections"):
-            yield from _one(f"evband_mqtt_{name}_total", "counter", f"MQTT: {name}.", [({}, getattr(client, name))])
+        names = ("received", "sent", "dropped", "skipped", "connections")
+        single.append(("mqtt_connected", "Whether the broker is there.", int(client.connected)))
+        single += [(f"mqtt_{name}_total", f"MQTT: {name}.", getattr(client, name)) for name in names]
     if store is not None:
-        yield from _one("evband_store_commits_total", "counter", "Commits of the store.", [({}, store.commits)])
-        yield from _one("evband_store_lost_total", "counter", "Writes lost by a full or slow disk.", [({}, store.lost)])
+        single.append(("store_commits_total", "Commits of the store.", store.commits))
+        single.append(("store_lost_total", "Writes lost by a full or slow disk.", store.lost))
+    for name, text, value in single:
+        yield from _one(f"evband_{name}", "counter" if name.endswith("_total") else "gauge", text, [({}, value)])
 
 
 def _one(name: str, kind: str, text: str, values: Sequence[tuple[dict[str, str], float]]) -> Iterator[str]:

@@ -4,7 +4,7 @@ A general client spends two or three system calls and thirty microseconds on a m
 receive twenty thousand per second. What is needed here is little: subscribe, receive with QoS 0 or 1, publish with
 QoS 0 or 1, a will, TLS, and to come back by itself. The session is kept by the broker, so that messages with QoS 1
 that were sent while we were away arrive afterwards; with `hold` also those that were read but not kept yet, since a
-message is acknowledged only once what it told is safe.
+message is acknowledged only once its content is safe.
 """
 
 from __future__ import annotations
@@ -108,12 +108,8 @@ class Client:
         will: tuple[str, bytes] | None = None,
         hold: bool = False,
     ) -> None:
-        self.settings, self._filters, self._on_message, self._on_connect = (
-            settings,
-            list(filters),
-            on_message,
-            on_connect,
-        )
+        self.settings, self._filters = settings, list(filters)
+        self._on_message, self._on_connect = on_message, on_connect
         self._will, self._password = will, settings.password()
         self._hold, self._held, self._acknowledged = hold, deque[bytes](), 0
         self._context = self._tls() if settings.tls else None

@@ -27,28 +27,21 @@ def objects(
     names: list[str], clock: Array,
 ) -> list[dict[str, Any]]:  # fmt: skip
     """One object each of these cars (numbers in the group); `state` and `clock` are columns of the group."""
-    shown = (state[cars] == states.DRIVING) | (state[cars] == states.PAUSED)
+    shown = np.isin(state[cars], states.UNDER_WAY)
     band = _lists(np.where(shown[:, None], group.band[cars], np.nan), 4)
     energy = group.tally.energy(cars)
     began = ~np.isnan(group.began[cars])
     nothing = np.full(len(cars), np.nan)
-    kwh = _lists(
-        np.stack(energy if energy is not None else (nothing, nothing, nothing), -1)
-        + np.where(began, 0.0, np.nan)[:, None],
-        4,
-    )
+    kwh = np.where(began[:, None], np.stack(energy or (nothing,) * 3, -1), np.nan)
     km = group.tally["km"][cars]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        per_100 = np.where((km >= LEAST_KM) & began, 100.0 * ranges.used_kwh(cars) / np.maximum(km, LEAST_KM), np.nan)
-    if energy is None:
-        per_100 = nothing
-    known = group.cars[cars]
+    far = began & (km >= LEAST_KM) & (energy is not None)
+    per_100 = np.where(far, 100.0 * ranges.used_kwh(cars) / np.maximum(km, LEAST_KM), np.nan)
     columns = zip(
-        cars.tolist(), known.tolist(), _list(group.at[cars], 3), state[cars].tolist(), band, kwh, _list(per_100, 2),
+        group.cars[cars].tolist(), _list(group.at[cars], 3), state[cars].tolist(), band, _lists(kwh, 4), _list(per_100, 2),
         _lists(ranges.km[cars], 2), _list(ranges.arrival[cars], 4), _list(ranges.arrival_empty[cars], 4),
         (group.outside[cars] & shown).tolist(), (group.since[cars] <= group._warmup_rows).tolist(), _list(np.where(shown, group.speed[cars], np.nan), 2),
         _list(ranges.soc(cars), 2), _list(np.where(began, km, np.nan), 3),
-        _list(np.where(shown, group.power[cars], np.nan), 3), degraded(group, ranges, assembler, check, cars, state, clock),
+        _list(np.where(shown, group.power[cars], np.nan), 3), degraded(group, assembler, check, cars, state, clock),
         strict=True,
     )  # fmt: skip
     return [
@@ -58,28 +51,24 @@ def objects(
             "energy_kwh": {"mean": e[0], "lower": e[1], "upper": e[2]}, "kwh_100km": per,
             "range_km": dict(zip(LEVELS, reach, strict=True)),
             "arrival_probability": arrives, "arrival_probability_empty": empty, "outside": out, "degraded": why,
-            "warmup": warm, "speed_kmh": speed, "soc_pct": soc, "distance_km": far, "power_kw": power,
+            "warmup": warm, "speed_kmh": speed, "soc_pct": soc, "distance_km": driven, "power_kw": power,
         }
-        for _, number, at, code, b, e, per, reach, arrives, empty, out, warm, speed, soc, far, power, why in columns
+        for number, at, code, b, e, per, reach, arrives, empty, out, warm, speed, soc, driven, power, why in columns
     ]  # fmt: skip
 
 
 def degraded(
-    group: Group, ranges: Ranges, assembler: Assembler, check: PowerCheck, cars: Cars, state: NDArray[np.int8], clock: Array
-) -> list[str | None]:  # fmt: skip
+    group: Group, assembler: Assembler, check: PowerCheck, cars: Cars, state: NDArray[np.int8], clock: Array
+) -> list[str | None]:
     """Why a car's bands are worse than they could be; None where they are not."""
     known = group.cars[cars]
     with np.errstate(invalid="ignore"):
-        driving = (state[cars] == states.DRIVING) | (state[cars] == states.PAUSED)
+        driving = np.isin(state[cars], states.UNDER_WAY)
         silent = state[cars] == states.SILENT
         slow = driving & (assembler.speed_step[known] > SLOW_S)
         blind = driving[:, None] & group.unknown[cars]
         odd = assembler.jumps[known] > JUMPS
-    noted = (
-        np.array([bool(check.notes.get(number)) for number in known.tolist()], bool)
-        if check.notes
-        else np.zeros(len(cars), bool)
-    )
+    noted = np.isin(known, [number for number, note in check.notes.items() if note])
     why: list[str | None] = [None] * len(cars)
     for i in np.flatnonzero(silent | slow | blind.any(axis=1) | odd | noted).tolist():
         number, parts = int(known[i]), []

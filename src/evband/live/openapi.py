@@ -6,24 +6,27 @@ from functools import cache
 from typing import Any
 
 from evband import __version__
+from evband.energy.range import LEVELS
+from evband.live.routes_in import COLUMNS
+from evband.live.schema import BAND
 from evband.live.states import STATES
 
 _NUMBER = {"type": ["number", "null"]}
-_BAND3 = {"type": "object", "properties": {name: _NUMBER for name in ("mean", "lower", "upper")}}
-_LEVELS = {"type": "object", "properties": {name: _NUMBER for name in ("p05", "p50", "p95")}}
+_BAND3 = {"type": "object", "properties": dict.fromkeys(("mean", "lower", "upper"), _NUMBER)}
+_LEVELS = {"type": "object", "properties": dict.fromkeys(LEVELS, _NUMBER)}
 _CAR: dict[str, Any] = {
     "type": "object",
     "required": ["id", "state"],
     "properties": {
         "id": {"type": "string"}, "name": {"type": "string"}, "at": {**_NUMBER, "description": "UTC seconds of the newest band"},
         "state": {"type": "string", "enum": list(STATES)},
-        **{name: _NUMBER for name in ("mean_kw", "lower_kw", "upper_kw", "aleatoric_kw", "epistemic_kw", "power_kw")},
+        **dict.fromkeys((*BAND, "power_kw"), _NUMBER),
         "energy_kwh": _BAND3, "kwh_100km": _NUMBER, "range_km": _LEVELS,
         "arrival_probability": {**_NUMBER, "description": "to the route's end with the reserve left"},
         "arrival_probability_empty": {**_NUMBER, "description": "to the route's end, using the reserve"},
         "outside": {"type": "boolean"}, "warmup": {"type": "boolean"},
         "degraded": {"type": ["string", "null"], "description": "why bands are worse than they could be"},
-        **{name: _NUMBER for name in ("speed_kmh", "soc_pct", "distance_km")},
+        **dict.fromkeys(("speed_kmh", "soc_pct", "distance_km"), _NUMBER),
         "changes": {"type": "array", "items": {"type": "object"}, "description": "of one car only: ranges minutes apart and what they rested on, each [before, after]"},
         "learned": {"type": ["object", "null"], "description": "of one car only: from how many minutes and drives its started model learned, and how much wider (negative: narrower) its band became"},
         "why": {"type": "object", "properties": {name: _NUMBER for name in ("drive_pct", "weather_pct")}, "description": "of one car only: percent of consumption ahead"},
@@ -36,10 +39,7 @@ _TRIP = {
 _ROUTE = {
     "type": "object",
     "required": ["speed_kmh"],
-    "properties": {
-        name: {"type": "array", "items": {"type": "number"}}
-        for name in ("distance_km", "time_s", "speed_kmh", "elevation_m", "ambient_temp_c", "stop_s")
-    },
+    "properties": {name: {"type": "array", "items": {"type": "number"}} for name in COLUMNS},
 }
 _ERROR = {"type": "object", "properties": {"error": {"type": "string"}}, "required": ["error"]}
 _CAR_ID = {"name": "car", "in": "path", "required": True, "schema": {"type": "string"}}
@@ -103,11 +103,8 @@ def _call(
     summary: str, answer: dict[str, Any] | None, car: dict[str, Any] | None = None, body: dict[str, Any] | None = None,
     *further: dict[str, Any], more: tuple[str, ...] = (),
 ) -> dict[str, Any]:  # fmt: skip
-    ok: dict[str, Any] = {"description": "as asked"}
-    if answer is not None:
-        ok["content"] = {"application/json": {"schema": answer}}
-    else:
-        ok["content"] = {kind: {} for kind in ("application/json", "text/csv", "application/vnd.apache.parquet")}
+    kinds: dict[str, Any] = {kind: {} for kind in ("application/json", "text/csv", "application/vnd.apache.parquet")}
+    ok = {"description": "as asked", "content": kinds if answer is None else {"application/json": {"schema": answer}}}
     fault = {"description": "refused, with the reason", "content": {"application/json": {"schema": {"type": "object"}}}}
     found: dict[str, Any] = {"summary": summary, "responses": {"200": ok} | dict.fromkeys((*_FAULTS, *more), fault)}
     parameters = [p for p in (car, *further) if p is not None]

@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evband.trips.kept import kept, restore
+
 Array = NDArray[np.float64]
 Cars = NDArray[np.int64]
 
@@ -64,18 +66,14 @@ class PowerCheck:
                 self.notes[car] = "power left its limits; its unit is being found out"
 
     def to_dict(self, car: int) -> dict[str, Any]:
-        sums = {name: float(getattr(self, name)[car]) for name in _SUMS}
-        return sums | {"scale": float(self.scale[car]), "trusted": bool(self.trusted[car]), "note": self.notes.get(car)}
+        return kept(self._memory, car) | {"note": self.notes.get(car)}
 
     def restore(self, car: int, saved: dict[str, Any]) -> None:
-        if self.fixed[car]:
-            return
-        sums = [float(saved[name]) for name in _SUMS]
-        self.scale[car], self.trusted[car] = float(saved["scale"]), bool(saved["trusted"])
-        for name, value in zip(_SUMS, sums, strict=True):
-            getattr(self, name)[car] = value
-        if saved["note"]:
-            self.notes[car] = str(saved["note"])
+        if not self.fixed[car]:
+            restore(self._memory, car, saved, finite=True)
+            if saved["note"]:
+                self.notes[car] = str(saved["note"])
 
-
-_SUMS = ("_n", "_pp", "_mm", "_pm")
+    @property
+    def _memory(self) -> dict[str, NDArray]:
+        return {name: getattr(self, name) for name in ("_n", "_pp", "_mm", "_pm", "scale", "trusted")}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import orjson
 
@@ -13,11 +12,6 @@ from evband.live.mqtt import Client
 
 ONLINE, OFFLINE = b"online", b"offline"
 MOST_DEVICES = 500  # cars that are announced to Home Assistant; a fleet is not a household
-
-
-def dumps(found: Any) -> bytes:
-    """JSON; a number that is not one becomes null."""
-    return orjson.dumps(found)
 
 
 class Publisher:
@@ -55,11 +49,7 @@ class Publisher:
             return
         for car, name in self._cars:
             found = discovery.device(car, name, self._settings.prefix, self._settings.status)
-            self._send(discovery.topic(self._settings.discovery_prefix, car), dumps(found))
-
-    def remove(self, car: str) -> None:
-        """Take a car out of Home Assistant: an empty message removes its device."""
-        self._send(discovery.topic(self._settings.discovery_prefix, car), b"")
+            self._send(discovery.topic(self._settings.discovery_prefix, car), orjson.dumps(found))
 
     def states(self, found: Iterable[tuple[str, bytes]]) -> None:
         """State objects of cars, as JSON."""

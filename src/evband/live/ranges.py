@@ -13,7 +13,7 @@ from evband.live.assemble import COLUMN, Assembler
 from evband.live.changes import Changes, Mark
 from evband.live.engine import Group
 from evband.live.reading import CAPACITY
-from evband.live.ways import Way, Ways, chance_at, fan, reaches
+from evband.live.ways import Way, Ways, chance_at, fan, reaches, weather
 
 Array = NDArray[np.float64]
 Cars = NDArray[np.int64]
@@ -134,7 +134,7 @@ class Ranges:
     def _free(self, cars: Cars, battery: Array, clock: Array) -> None:
         """Cars without a route, those of one weather together."""
         self.arrival[cars] = self.arrival_empty[cars] = np.nan
-        felt = np.round(self.ambient(cars, clock) / 5.0) * 5.0
+        felt = weather(self.ambient(cars, clock))
         for value in np.unique(felt):  # NaN is one value
             same = np.isnan(felt) if value != value else felt == value
             way = self.ways.shared(float(value))

@@ -58,6 +58,14 @@ def number(raw: Any) -> float | None:
     return None
 
 
+def reading(car: str, channel: str, text: str, retained: bool, factor: float = 1.0) -> Reading:
+    """A value that a feed without a clock sends as text; ValueError where it is not a number."""
+    value = number(text)
+    if value is None:
+        raise ValueError(text)
+    return Reading(car, channel, factor * value, None, retained)
+
+
 def sample(car: str, message: Mapping[str, Any], retained: bool = False) -> Sample | None:
     """A telemetry object (ABRP's keys or our channels) as a sample; None where it has no channel of ours. What is not a number
     is passed on as NaN, to be counted; null is nothing."""

@@ -31,7 +31,7 @@ DEMO_VAN, DEMO_ZOE = "Peugeot e-Expert 75 kWh", "Renault Zoe 52 kWh"
 MOST_SHOWN = 20  # cars that are left out and named
 
 
-def demo_config(server: Server | None = None) -> Config:
+def demo_config() -> Config:
     """Simulated drives that ship with the package: one measured and on a route, one without measured power that gets short of charge,
     one of a car that is known by its data sheet alone and learns, one of a van whose feed is slow. What is kept goes when the process
     ends."""
@@ -55,7 +55,7 @@ def demo_config(server: Server | None = None) -> Config:
         car("zoe", "Zoe, by its data sheet", zoe, "zoe.csv", 52.0),
         car("van", "e-Expert, slow feed", van, "van.csv", 75.0),
     )
-    return Config(cars=cars, server=server or Server(), store=Store(path=str(Path(folder) / "demo.sqlite")))
+    return Config(cars=cars, store=Store(path=str(Path(folder) / "demo.sqlite")))
 
 
 def configuration(path: Path | None, demo: bool, host: str | None, port: int | None, part: str | None = None) -> Config:

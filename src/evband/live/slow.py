@@ -41,9 +41,9 @@ class Slow:
         return self._z * self.hidden_kw[cars] * root
 
 
-def effective_mass_t(model: PowerModel, speed_kmh: float = 50.0) -> float:
+def effective_mass_t(model: PowerModel) -> float:
     """Tonnes, from the model's own road-load path: (P(v, +a) - P(v, -a)) / (2 a v) of a light pull; 1.8 where it has none."""
-    a, v = 0.25, np.array([speed_kmh / 3.6])
+    a, v = 0.25, np.array([50.0 / 3.6])
     if not model.architecture_.road or not {"acceleration_ms2", "speed_kmh"} <= set(model.feature_map_.channels):
         return 1.8
     pulling, braking = (float(path_power(model, v, pull).mean()) for pull in (a, -a))

@@ -10,6 +10,7 @@ Flags = NDArray[np.bool_]
 
 STATES = ("waiting", "driving", "paused", "parked", "charging", "silent", "offline")
 WAITING, DRIVING, PAUSED, PARKED, CHARGING, SILENT, OFFLINE = range(len(STATES))
+UNDER_WAY = (DRIVING, PAUSED)  # bands are shown
 PAUSE_S = 30.0  # standing longer is a pause
 END_S = 300.0  # standing longer ends the drive
 SILENT_S = 12.0  # on a drive: a speed older than this is not shown as now ...

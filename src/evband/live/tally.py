@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from evband.energy import ErrorModel, SoFar
 from evband.energy.so_far import BLOCK_S, START_S, Belief
 from evband.energy.student import stdtrit
+from evband.trips.kept import kept, restore
 
 Array = NDArray[np.float64]
 Cars = NDArray[np.int64]
@@ -72,14 +73,12 @@ class Tally:
         s["block_rows"][cars] += 1.0
         full = cars[s["block_rows"][cars] * self.step >= BLOCK_S - 1e-9]
         if len(full):
+            assert self.errors is not None
             rows = s["block_rows"][full]
-            self._block(full, s["block_error"][full] / rows, s["block_size"][full] / rows, rows * self.step)
+            seen = s["block_error"][full] / rows, s["block_size"][full] / rows, rows * self.step
+            self._believe(full, self._belief(full).given(*seen, self.errors))
             for name in ("block_error", "block_size", "block_rows"):
                 s[name][full] = 0.0
-
-    def _block(self, cars: Cars, error: Array, size: Array, seconds: Array) -> None:
-        assert self.errors is not None
-        self._believe(cars, self._belief(cars).given(error, size, seconds, self.errors))
 
     def _wait(self, cars: Cars, seconds: float) -> None:
         if len(cars) and self.errors is not None:
@@ -117,13 +116,7 @@ class Tally:
         return past
 
     def to_dict(self, car: int) -> dict[str, Any]:
-        return {name: float(column[car]) for name, column in self._sums.items()} | {
-            "members_kwh": self.members_kwh[car].tolist()
-        }
+        return kept(self._sums | {"members_kwh": self.members_kwh}, car)
 
     def restore(self, car: int, saved: dict[str, Any]) -> None:
-        values = {name: float(saved[name]) for name in self._sums}
-        members = np.asarray(saved["members_kwh"], float).reshape(self.members_kwh[car].shape)
-        for name, value in values.items():
-            self._sums[name][car] = value
-        self.members_kwh[car] = members
+        restore(self._sums | {"members_kwh": self.members_kwh}, car, saved, finite=True)

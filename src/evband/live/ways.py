@@ -30,16 +30,8 @@ FAN_POINTS = 120
 WEATHER_STEP_C = 5.0  # temperatures nearer than this share a way
 LARGEST_KWH = 150.0  # the shared way reaches as far as this battery
 MIX = (
-    (0.0, 0.0),
-    (0.3, 30.0),
-    (4.0, 50.0),
-    (10.0, 80.0),
-    (24.0, 110.0),
-    (36.0, 80.0),
-    (44.0, 50.0),
-    (49.0, 30.0),
-    (50.0, 0.0),
-)
+    (0.0, 0.0), (0.3, 30.0), (4.0, 50.0), (10.0, 80.0), (24.0, 110.0), (36.0, 80.0), (44.0, 50.0), (49.0, 30.0), (50.0, 0.0),
+)  # fmt: skip
 """Distance in km and the speed driven from there on: a fifth in town, half on country roads, the rest on a motorway."""
 
 
@@ -50,6 +42,11 @@ class Way:
     ahead: Ahead
     end_km: float | None
     notes: tuple[str, ...] = ()
+
+
+def weather(ambient_c: Any) -> Any:
+    """The temperature for which a shared way is planned, of each of these."""
+    return np.round(ambient_c / WEATHER_STEP_C) * WEATHER_STEP_C
 
 
 def typical_route() -> pl.DataFrame:
@@ -117,7 +114,7 @@ class Ways:
 
     def __init__(self, model: PowerModel, pool: Executor) -> None:
         self.model, self.pool = model, pool
-        self._shared: dict[float | None, Way | Future[Way] | str] = {}
+        self._shared: dict[float | None, Way | Future[Way]] = {}
         self.problem: str | None = (
             None if model.energy_ is not None else "the model has no energy calibration, so it knows no range"
         )
@@ -126,7 +123,7 @@ class Ways:
         """The way of a car without a route at this temperature (NaN: unknown); None until it is planned."""
         if self.problem is not None:
             return None
-        key = None if ambient_c != ambient_c else round(ambient_c / WEATHER_STEP_C) * WEATHER_STEP_C
+        key = None if ambient_c != ambient_c else float(weather(ambient_c))
         if key not in self._shared:
             self._shared[key] = self.pool.submit(plan_way, self.model, typical_route(), key, LARGEST_KWH, POINTS)
         return self._finished(key)
@@ -141,7 +138,7 @@ class Ways:
             except EvbandError as problem:
                 self.problem = str(problem)
                 return None
-        return found if isinstance(found, Way) else None
+        return found
 
     def plan(self, route: Any, ambient_c: float | None, capacity_kwh: float) -> Callable[[], Way]:
         """A call that plans a route; slow, so not for the engine's thread."""

@@ -10,7 +10,8 @@ Beside `Bins` it also parts drives: silence of `NEW_TRIP_S` begins another, and 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,7 @@ from evband.trips.between import SLOW_BINS
 from evband.trips.between_numbers import end_speed, mean_speed, slope_of, speed_at, start_speed, sureness
 from evband.trips.bin_layout import Array, Bins, Layout, Rows
 from evband.trips.grid import MAX_GAP_S, held_s
+from evband.trips.kept import kept, restore
 from evband.trips.motion import SAME
 
 TAKEN, DUPLICATE, LATE = 0, 1, 2  # what became of a reading
@@ -297,21 +299,13 @@ class BinColumns:
         for name, array in self.bins._asdict().items():
             array[car] = _EMPTY.get(name, np.nan)
 
-    def to_dict(self, car: int) -> dict[str, list]:
-        """All that is remembered of one vehicle, JSON-able (NaN as null)."""
-        return {
-            name: [None if v != v else v for v in np.asarray(array[car]).ravel().tolist()]
-            for name, array in self.bins._asdict().items()
-        }
+    def to_dict(self, car: int) -> dict[str, Any]:
+        """All that is remembered of one vehicle, JSON-able."""
+        return kept(self.bins._asdict(), car)
 
-    def restore(self, car: int, saved: dict[str, list]) -> None:
-        """Go on from what `to_dict` gave; raises ValueError or KeyError where it does not fit."""
-        new = {}
-        for name, array in self.bins._asdict().items():
-            values = np.array([np.nan if v is None else v for v in saved[name]], float)
-            new[name] = values.reshape(array[car].shape).astype(array.dtype)
-        for name, value in new.items():
-            getattr(self.bins, name)[car] = value
+    def restore(self, car: int, saved: Mapping[str, Any]) -> None:
+        """Go on from what `to_dict` gave; raises where it does not fit."""
+        restore(self.bins._asdict(), car, saved)
 
 
 def _cut(rows: Rows, count: int) -> Rows:

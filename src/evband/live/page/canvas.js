@@ -14,6 +14,14 @@ export function theme() {
 
 export function forget() { colours = null; }
 
+/** Let a chart know where the pointer is over it: its `cursor`, or null. */
+export function followPointer(chart, canvas) {
+  const move = (x) => { chart.cursor = x; chart.draw(); };
+  chart.cursor = null;
+  canvas.addEventListener("pointermove", (event) => move(event.offsetX));
+  canvas.addEventListener("pointerleave", () => move(null));
+}
+
 export class Surface {
   constructor(canvas, onSize) {
     this.canvas = canvas;

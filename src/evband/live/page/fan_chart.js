@@ -1,5 +1,5 @@
 // The fan: charge over the way ahead at 5, 50 and 95 %, with the reserve, the route's end and where each line meets the reserve.
-import { Surface, theme, ticks } from "./canvas.js";
+import { Surface, followPointer, theme, ticks } from "./canvas.js";
 import { distance, far, percent, units } from "./units.js";
 
 function reach(fan, name, level) {
@@ -17,9 +17,7 @@ export class FanChart {
   constructor(canvas) {
     this.surface = new Surface(canvas, () => this.draw());
     this.details = null;
-    this.cursor = null;
-    canvas.addEventListener("pointermove", (event) => { this.cursor = event.offsetX; this.draw(); });
-    canvas.addEventListener("pointerleave", () => { this.cursor = null; this.draw(); });
+    followPointer(this, canvas);
   }
 
   show(details) {

@@ -1,5 +1,5 @@
 // A mean with its band over time, moving: power of the last minutes, energy of a drive, a whole drive at rest.
-import { Surface, still, theme, ticks } from "./canvas.js";
+import { Surface, followPointer, still, theme, ticks } from "./canvas.js";
 import { clock, num } from "./units.js";
 
 const GAP_S = 8; // rows further apart than this (or four usual steps) are not joined
@@ -17,10 +17,8 @@ export class BandChart {
     this.rate = 1;
     this.step = 1;
     this.arrived = 0;
-    this.cursor = null;
     this.live = false;
-    canvas.addEventListener("pointermove", (event) => { this.cursor = event.offsetX; this.draw(); });
-    canvas.addEventListener("pointerleave", () => { this.cursor = null; this.draw(); });
+    followPointer(this, canvas);
   }
 
   use(rows) {

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from evband.channels import KM_PER_MILE
 from evband.live.config import Car, Mqtt
-from evband.live.reading import CHARGING, Reading, number
+from evband.live.reading import CHARGING, Reading, reading
 
 FIELDS = {
     "VehicleSpeed": ("speed_kmh", KM_PER_MILE),
@@ -27,7 +27,7 @@ class FleetTelemetry:
     """`topic` is the vehicle's: `<base>/<VIN>`."""
 
     def __init__(self, car: Car, mqtt: Mqtt) -> None:
-        self._car, self._base = car.id, f"{(car.topic or '').rstrip('/')}/v/"
+        self._car, self._base = car.id, car.under("v/")
         self.filters = (f"{self._base}+",)
 
     def read(self, topic: str, payload: bytes, retained: bool) -> Iterable[Reading]:
@@ -38,8 +38,5 @@ class FleetTelemetry:
             return
         if field not in FIELDS or text in ("", "null", "<invalid>"):
             return
-        value = number(text)
-        if value is None:
-            raise ValueError(text)
         channel, factor = FIELDS[field]
-        yield Reading(self._car, channel, factor * value, None, retained)
+        yield reading(self._car, channel, text, retained, factor)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from evband.live.config import Car, Mqtt
-from evband.live.reading import CAPACITY, CHARGING, Reading, number
+from evband.live.reading import CAPACITY, CHARGING, Reading, reading
 
 METRICS = {
     "v/p/speed": "speed_kmh",
@@ -20,14 +20,14 @@ METRICS = {
     "v/b/capacity": CAPACITY,
     "v/c/charging": CHARGING,
 }
-WORDS = {"yes": 1.0, "no": 0.0}
+WORDS = {"yes": "1", "no": "0"}
 
 
 class Ovms:
     """`topic` is the vehicle's: `ovms/<user>/<vehicle>`."""
 
     def __init__(self, car: Car, mqtt: Mqtt) -> None:
-        self._car, self._base = car.id, f"{(car.topic or '').rstrip('/')}/metric/"
+        self._car, self._base = car.id, car.under("metric/")
         self.filters = (f"{self._base}v/#",)
 
     def read(self, topic: str, payload: bytes, retained: bool) -> Iterable[Reading]:
@@ -37,7 +37,4 @@ class Ovms:
         text = payload[:64].decode("utf-8", "replace").strip()
         if not text:
             return  # a metric that is not known
-        value = WORDS.get(text.lower(), number(text))
-        if value is None:
-            raise ValueError(text)
-        yield Reading(self._car, channel, value, None, retained)
+        yield reading(self._car, channel, WORDS.get(text.lower(), text), retained)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from evband.live.config import Car, Mqtt
-from evband.live.reading import CHARGING, Reading, number
+from evband.live.reading import CHARGING, Reading, reading
 
 VALUES = {
     "speed": "speed_kmh",
@@ -24,7 +24,7 @@ class TeslaMate:
     """`topic` is the car's: `teslamate/cars/1`."""
 
     def __init__(self, car: Car, mqtt: Mqtt) -> None:
-        self._car, self._base = car.id, f"{(car.topic or '').rstrip('/')}/"
+        self._car, self._base = car.id, car.under("")
         self.filters = (f"{self._base}+",)
         self._usable = False
 
@@ -37,7 +37,4 @@ class TeslaMate:
         self._usable |= name == "usable_battery_level"
         if name not in VALUES or text in ("", "nil") or (name == "battery_level" and self._usable):
             return
-        value = number(text)
-        if value is None:
-            raise ValueError(text)
-        yield Reading(self._car, VALUES[name], value, None, retained)
+        yield reading(self._car, VALUES[name], text, retained)

@@ -26,7 +26,7 @@ class Wican:
     """`topic` is the dongle's: `wican/<id>`."""
 
     def __init__(self, car: Car, mqtt: Mqtt) -> None:
-        self._car, self._base = car.id, f"{(car.topic or '').rstrip('/')}/"
+        self._car, self._base = car.id, car.under("")
         self._list = read_pids(Path(car.pids)) if car.pids else PidList()
         self.filters = (f"{self._base}#",)
 
