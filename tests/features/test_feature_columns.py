@@ -48,7 +48,7 @@ def test_online_calibration_as_columns_equals_one_for_each():
         mean = rng.normal(10, 5, len(cars))
         low, high = mean - rng.uniform(1, 3, len(cars)), mean + rng.uniform(1, 3, len(cars))
         power = np.where(rng.random(len(cars)) < 0.2, np.nan, mean + 1 + rng.normal(0, 2, len(cars)))
-        centre, lower, upper = columns.band(cars, mean, low, high)
+        centre, lower, upper = columns.learned(cars).band(mean, low, high)
         columns.observe(cars, mean, lower, upper, power)
         for i, c in enumerate(cars):
             assert ones[c].band(mean[i], low[i], high[i]) == pytest.approx((centre[i], lower[i], upper[i]))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from evband.vehicles import air_density, sheet_power_kw, wheel_power
+from evband.vehicles import sheet_power_kw, wheel_power
 
 
 def test_parts_by_hand():
@@ -24,9 +24,3 @@ def test_arrays_broadcast_and_a_tail_wind_pushes():
 
 def test_battery_power_of_the_sheet():
     assert sheet_power_kw([8.8, 0.0, -10.0]) == pytest.approx([10.5, 0.5, -6.0])
-    assert sheet_power_kw(0.0, [18.0, 20.0, -2.0, 32.0]) == pytest.approx([0.5, 0.5, 1.5, 0.8])
-
-
-def test_thin_air():
-    assert air_density(15.0) == pytest.approx(1.225, abs=1e-3)
-    assert air_density(-10.0) > air_density(15.0) > air_density(15.0, 1500.0)

@@ -56,6 +56,8 @@ _GAUSS_W = np.array(
         0.417959183673469387755102040816327,
     ]
 )
+Row = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]  # mu, s, power, table
+Piece = tuple[float, float, float, bool, bool]  # of an integral: start, side, width; of the upper tail; to infinity
 _DEPTH = 40  # intervals that may wait on the stack of the adaptive rule; each split halves one
 
 
@@ -155,40 +157,19 @@ def mixture_quantiles(
 
 
 @compiled()
-def _squared_tail(
-    v: float,
-    start: float,
-    side: float,
-    width: float,
-    mu: NDArray[np.float64],
-    s: NDArray[np.float64],
-    power: NDArray[np.float64],
-    table: NDArray[np.float64],
-    upper: bool,
-    infinite: bool,
-) -> float:
+def _squared_tail(v: float, piece: Piece, row: Row) -> float:
     """F^2 or (1-F)^2 times dx/dv, where x runs from `start` over a finite stretch (v) or to infinity (v/(1-v))."""
+    start, side, width, upper, infinite = piece
     if infinite:
         x, jacobian = start + side * width * v / (1.0 - v), width / ((1.0 - v) * (1.0 - v))
     else:
         x, jacobian = start + side * width * v, width
-    below, above, _ = _mixture(x, mu, s, power, table)
+    below, above, _ = _mixture(x, *row)
     return float((above * above if upper else below * below) * jacobian)
 
 
 @compiled()
-def _adaptive(
-    tolerance: float,
-    start: float,
-    side: float,
-    width: float,
-    mu: NDArray[np.float64],
-    s: NDArray[np.float64],
-    power: NDArray[np.float64],
-    table: NDArray[np.float64],
-    upper: bool,
-    infinite: bool,
-) -> float:
+def _adaptive(tolerance: float, piece: Piece, row: Row) -> float:
     """Gauss-Kronrod over v in [0, 1], halving every interval whose two rules disagree by more than its share of the tolerance."""
     left, right = np.empty(_DEPTH + 2), np.empty(_DEPTH + 2)
     left[0], right[0] = 0.0, 1.0
@@ -199,13 +180,9 @@ def _adaptive(
         centre, half = 0.5 * (a + b), 0.5 * (b - a)
         kronrod = gauss = 0.0
         for i in range(8):
-            value = _squared_tail(
-                centre + half * _KRONROD_X[i], start, side, width, mu, s, power, table, upper, infinite
-            )
+            value = _squared_tail(centre + half * _KRONROD_X[i], piece, row)
             if i < 7:
-                value += _squared_tail(
-                    centre - half * _KRONROD_X[i], start, side, width, mu, s, power, table, upper, infinite
-                )
+                value += _squared_tail(centre - half * _KRONROD_X[i], piece, row)
             kronrod += _KRONROD_W[i] * value
             gauss += _GAUSS_W[i] * value
         if abs(kronrod - gauss) * half > tolerance * max(b - a, 0.01) and b - a > 1e-6 and waiting < _DEPTH:
@@ -245,8 +222,9 @@ def mixture_crps(
             second += ((mu_row[m] - mean) ** 2 + s_row[m] ** 2) / members
         spread = math.sqrt(second)
         low, high = min(y[row], mean), max(y[row], mean)
-        total = _adaptive(tolerance, low, -1.0, spread, mu_row, s_row, power, table, False, True)
-        total += _adaptive(tolerance, high, 1.0, spread, mu_row, s_row, power, table, True, True)
+        members_of_row = (mu_row, s_row, power, table)
+        total = _adaptive(tolerance, (low, -1.0, spread, False, True), members_of_row)
+        total += _adaptive(tolerance, (high, 1.0, spread, True, True), members_of_row)
         if high > low:
-            total += _adaptive(tolerance, low, 1.0, high - low, mu_row, s_row, power, table, y[row] <= mean, False)
+            total += _adaptive(tolerance, (low, 1.0, high - low, y[row] <= mean, False), members_of_row)
         out[row] = total

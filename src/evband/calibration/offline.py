@@ -59,19 +59,18 @@ def fit_stretches(bands: Bands, level: float = 0.9, members: int | None = None) 
     return float(moving), float(standing)
 
 
-def fit_calibration(bands: Bands, members: int | None = None, level: float = LEVEL) -> tuple[Calibration, Array]:
+def fit_calibration(bands: Bands, members: int | None = None) -> tuple[Calibration, Array]:
     """The calibration of an ensemble of `members` from bands of trips that none of their members saw, or the reason why
     there is none; and the stretch [n] that each row of these bands themselves needs."""
     trips = calibration_trips(bands)
     try:
-        own = _stretches(bands, level)
-        moving, standing = _for_members(bands, own, level, members).tolist()
+        own = _stretches(bands, LEVEL)
+        moving, standing = _for_members(bands, own, LEVEL, members).tolist()
         how: How = "given" if members is None else "left out"
-        return Calibration(moving, standing, level, how, trips, members or bands.members.count, ""), np.where(
-            bands.standing, own[1], own[0]
-        )
+        found = Calibration(moving, standing, LEVEL, how, trips, members or bands.members.count, "")
+        return found, np.where(bands.standing, own[1], own[0])
     except (TripsError, ValueError) as problem:
-        return Calibration(level=level, why=f"not calibrated: {problem}"), np.ones(len(bands))
+        return Calibration(why=f"not calibrated: {problem}"), np.ones(len(bands))
 
 
 def _for_members(bands: Bands, all_of_them: Array, level: float, members: int | None) -> Array:

@@ -1,7 +1,7 @@
 """Online calibration of a stream whose car measures its own power: a slow offset, then adaptive conformal inference.
 
 A new season's error is mostly a bias (the heater), so the mean is corrected first, and the width only for what is left.
-Every step is a few operations on numbers, O(1) a tick, and the whole state is a small dict.
+Every step is a few operations on numbers, O(1) per tick, and the whole state is a small dict.
 """
 
 from __future__ import annotations

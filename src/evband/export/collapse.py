@@ -43,7 +43,7 @@ def distill(
     trips: Trips,
     *,
     steps: int = STEPS,
-    hidden: int | None = None,  # units a layer; by default the members', and at least 64
+    hidden: int | None = None,  # units per layer; by default the members', and at least 64
     seed: int = 0,
     progress: Callable[[int, int, float], None] | None = None,  # (epoch, epochs, loss)
 ) -> PowerModel:

@@ -9,7 +9,6 @@ calibration's stretch.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,18 +31,14 @@ def export_onnx(path: str | Path, graph: Any) -> None:
     write_whole(path, graph.SerializeToString())
 
 
-def ensemble_graph(
-    ensemble: Ensemble,
-    ends: bool = True,  # whether the band's ends are computed, at a level that is an input
-    metadata: Mapping[str, Any] | None = None,  # stored as JSON beside the weights
-) -> Any:
-    """The graph of an ensemble on scaled inputs ``x`` and ``r``."""
+def ensemble_graph(ensemble: Ensemble, ends: bool = True) -> Any:
+    """The graph of an ensemble on scaled inputs ``x`` and ``r``; ``ends``: with those of the band, at a level that is an input."""
     graph, arch = Graph(), ensemble.arch
     outputs, facts = _network(graph, ensemble, ("x", "r"), ends)
     scaled: dict[str, list[int | str]] = {"x": ["vehicles", arch.inputs]}
     if arch.road:
         scaled["r"] = ["vehicles", arch.road]
-    return graph.model({**scaled, **_carried(ensemble, ends)}, outputs, {**facts, **(metadata or {})})
+    return graph.model({**scaled, **_carried(ensemble, ends)}, outputs, facts)
 
 
 def model_graph(model: PowerModel) -> Any:

@@ -20,7 +20,7 @@ LEAST_MS = 2.0  # on the move
 DERIVED, FEW_ROWS = 0.01, 100  # share of rows, and how many it takes to tell
 
 
-def told_by(trips: Sequence[Trip]) -> tuple[float, float, float]:
+def readings_of(trips: Sequence[Trip]) -> tuple[float, float, float]:
     """(lag, hidden kW, how acceleration follows speed), as below."""
     return lag_of(trips), hidden_of(trips), follows_of(trips)
 

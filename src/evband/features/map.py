@@ -113,7 +113,7 @@ class FeatureMap:
         check_power(signals, y, known)
         reach = FEW_REACH if len(trips) < road_load.FEW_TRIPS else REACH
         self.learn({c: s[known] for c, s in signals.items()}, y[known], hinges, reach)
-        self.lag, self.hidden_kw, self.follows = density.told_by(trips)
+        self.lag, self.hidden_kw, self.follows = density.readings_of(trips)
         if not self.road_names:
             raise TripsError(
                 "nothing in these trips moves: every input is constant (a parked car, or one speed throughout); give logs of driving."

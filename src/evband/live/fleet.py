@@ -108,7 +108,7 @@ def _add_fleet(found: Roster, config: Config) -> None:
         whole = [file for file, _ in found.fleet.bad]
         if len(found.fleet):
             shared = _load(found.fleet.files[found.middle])
-            # what its own trips say of its errors is no other car's
+            # what its own trips show of its errors does not hold for other cars
             shared.energy_ = energy_of(found.fleet.base, float(found.fleet.wheels[found.middle, 0]))
             for row, file in enumerate(found.fleet.files):
                 found.rows[len(found.cars)] = row

@@ -6,8 +6,9 @@ import sqlite3
 
 from evband.channels import EDGES, VALUES
 from evband.errors import SettingsError
+from evband.streaming.ticks import NUMBERS
 
-BAND = ("mean_kw", "lower_kw", "upper_kw", "aleatoric_kw", "epistemic_kw")
+BAND = NUMBERS
 INPUTS = (*VALUES, *EDGES)
 SECONDS = ("t", "car", "trip", "segment", *INPUTS, *BAND, "warmup", "outside")
 TRIP = (

@@ -2,7 +2,7 @@
 
 A window of a few seconds is straight if each channel stays within its own rounding step of the chord from the window's
 first to its last sample, and at least two channels move by many steps on the way. (A standing car is not a fill: nothing
-moves. A cruising car is none: its current is never straight.) Power is not looked at where current and voltage are: a
+moves. Nor is a cruising car: its current is never straight.) Power is not looked at where current and voltage are: a
 product of two straight lines is not straight.
 """
 

@@ -11,7 +11,7 @@ Array = NDArray[np.float64]
 
 LEAST_A = 20.0  # a change of current that tells the resistance
 LEAST_PAIRS = 20
-LEAST_OHM = 0.01  # under it the voltage is no witness: steady, rounded or slow
+LEAST_OHM = 0.01  # under it the voltage is not a witness: steady, rounded or slow
 NEAR = 0.25  # a voltage belongs to a current that is so much of the way to the next reading off, or less
 SHARE = (0.6, 1.6)  # of the expected sag, on either side
 

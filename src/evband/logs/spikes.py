@@ -37,6 +37,7 @@ _SLOPE = 0.4
 _DROPOUT = 0.25
 _FEW_ZEROS = 0.03
 PIECE, MARGIN = 1 << 20, 100  # readings looked at in one go, for memory's sake; more around them
+LONGEST_JUMP_S = 300.0
 MOST_JUMPS = 10_000  # a channel with more of them is not an altitude
 
 
@@ -162,12 +163,12 @@ def _kinetic(speed: Series, at: Array) -> Array:
     return np.asarray(np.abs(np.diff(square, axis=0)).max(0) / 2.0)
 
 
-def altitude_jumps(elevation: Series, speed: Series | None, longest_s: float = 300.0) -> NDArray[np.bool_]:
+def altitude_jumps(elevation: Series, speed: Series | None) -> NDArray[np.bool_]:
     """[readings]: stretches of altitude that begin and end with a jump no road makes and lie off the level before and after.
 
     A jump is more than 30 m and a slope of 40 % over the way between two readings; it parts two stretches. The longest stretch is
     trusted; going out from it, a stretch that fits the last trusted one (no jump between their ends) is trusted as well, and one that
-    does not is bogus if it lasts up to `longest_s` or holds nothing but zeros.
+    does not is bogus if it lasts up to `LONGEST_JUMP_S` or holds nothing but zeros.
     """
     time, value = elevation
     bogus = np.zeros(len(value), bool)
@@ -187,7 +188,7 @@ def altitude_jumps(elevation: Series, speed: Series | None, longest_s: float = 3
             near = stretches[k][outer]
             apart = 30.0 + _SLOPE * abs(along[near] - along[trusted])
             fits = not zeros[k] and abs(value[near] - value[trusted]) <= apart
-            long = not zeros[k] and time[stretches[k][1]] - time[stretches[k][0]] > longest_s
+            long = not zeros[k] and time[stretches[k][1]] - time[stretches[k][0]] > LONGEST_JUMP_S
             if fits or long:
                 trusted = stretches[k][inner]
             else:

@@ -1,4 +1,4 @@
-"""Suspicions: a log whose numbers are whole but whose unit, sign or rate is not what it says. Told with the option that mends it.
+"""Suspicions: a log whose numbers are whole but whose unit, sign or rate is not what it says. Each is reported with the option that corrects it.
 
 Nothing is changed here. What gives a wrong unit away:
 
@@ -55,7 +55,7 @@ def unit_by_range(name: str, readings: Series, low: float, high: float) -> Findi
             other = from_unit(name, value, unit)
         if np.mean((other >= low) & (other <= high)) > 0.9:
             theirs = CHANNELS[name].unit
-            return _told(
+            return _suspicion(
                 "unit",
                 name,
                 time,
@@ -68,7 +68,7 @@ def _map(name: str, unit: str) -> str:
     return f'read it with a --map in which {name} has unit = "{unit}" (evband inspect --write-map makes one)'
 
 
-def _told(kind: Kind, channel: str, time: Array, text: str) -> Finding:
+def _suspicion(kind: Kind, channel: str, time: Array, text: str) -> Finding:
     return Finding(kind, channel, len(time), float(time[0]), float(time[-1]), "kept", text)
 
 
@@ -79,7 +79,7 @@ def _rate(series: Mapping[str, Series]) -> Finding | None:
     if not is_slow(time):
         return None
     text = f"one reading every {step:.3g} s: power is read as the mean over each interval, and what happens within one is lost"
-    return _told("rate", "speed_kmh", time, text)
+    return _suspicion("rate", "speed_kmh", time, text)
 
 
 def _sign(series: Mapping[str, Series]) -> Finding | None:
@@ -97,7 +97,7 @@ def _sign(series: Mapping[str, Series]) -> Finding | None:
         f"power is {np.median(speeding):.1f} kW while the car speeds up and {np.median(braking):.1f} kW while it brakes: "
         f"its sign is the wrong way round; read it with --flip-power (flip_power=True)"
     )
-    return _told("sign", "power_kw", time[[0, -1]], text)
+    return _suspicion("sign", "power_kw", time[[0, -1]], text)
 
 
 def _motion(series: Mapping[str, Series]) -> tuple[Array, Array, Array, Array] | None:
@@ -123,7 +123,7 @@ def _speed_unit(series: Mapping[str, Series], fitted: tuple[float, float] | None
     factor = _by_acceleration(series) or _by_distance(series)
     if factor is not None:
         unit = _SIMPLE[factor]
-        return _told(
+        return _suspicion(
             "unit",
             "speed_kmh",
             time,
@@ -135,7 +135,7 @@ def _speed_unit(series: Mapping[str, Series], fitted: tuple[float, float] | None
             f"power fits a mass of {mass:.0f} t and {consumption:.0f} kWh/100 km at up to {np.max(speed):.0f} km/h: "
             f"the speed looks like m/s; {_map('speed_kmh', 'm/s')}"
         )
-        return _told("unit", "speed_kmh", time, text)
+        return _suspicion("unit", "speed_kmh", time, text)
     return None
 
 
@@ -203,4 +203,4 @@ def _power_unit(series: Mapping[str, Series], fitted: tuple[float, float] | None
         f"power fits a mass of {1000 * fitted[0]:.2g} kg and {fitted[1]:.2g} kWh/100 km: it looks a thousand times too small; "
         f"{_map('power_kw', 'MW')}"
     )
-    return _told("unit", "power_kw", series["power_kw"][0], text)
+    return _suspicion("unit", "power_kw", series["power_kw"][0], text)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
+WORST = 8  # moments
 APART_S = 30.0  # two worst moments are at least this far apart
 LAGS_S = 120.0
 
@@ -201,13 +202,13 @@ class Chapter:
         under = np.flatnonzero(r < np.exp(-1.0))
         return float(lags[under[0]]) if len(under) else None
 
-    def worst_moments(self, count: int = 8) -> list[Moment]:
+    def worst_moments(self) -> list[Moment]:
         """The rows farthest outside their bands in kW, `APART_S` apart; none where nothing is outside."""
         lower, upper = self.interval
         beyond = np.where(self.scored, np.maximum(lower - self.power, self.power - upper), -np.inf)
         moments: list[Moment] = []
         for row in np.argsort(-beyond, kind="stable"):
-            if not beyond[row] > 0 or len(moments) == count:
+            if not beyond[row] > 0 or len(moments) == WORST:
                 break
             trip_id, time_s = str(self.rows.trip_id[row]), float(self.rows.time_s[row])
             if all(m.trip_id != trip_id or abs(m.time_s - time_s) >= APART_S for m in moments):

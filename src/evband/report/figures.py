@@ -9,8 +9,8 @@ from evband.report.chapter import Chapter
 from evband.report.svg import Array, Chart, nice_ticks, padded
 from evband.report.thinning import extreme_rows
 
-SCATTER_DOTS = 1500
-SMALL = (400, 290)
+SCATTER_DOTS, PIT_BINS = 1500, 20
+WIDE, SMALL = (1080, 320), (400, 290)
 NARROW = 0.8  # of the widest: above that, nothing is narrow
 NOTE_PX = 7.0  # of a letter
 
@@ -80,14 +80,14 @@ def _annotate(
             chart.text(at[i], chart.top - 22, text.format(width[i]), "note", "middle")
 
 
-def drive_picture(chapter: Chapter, width: int = 1080, height: int = 320) -> str:
+def drive_picture(chapter: Chapter) -> str:
     """The first trip whole, thinned; shown until the zoomable chart takes its place, and where scripts are off."""
     of_trip = np.flatnonzero(chapter.rows.trip_id == chapter.rows.trip_id[0])
     lower, upper = chapter.interval
-    some = of_trip[extreme_rows([v[of_trip] for v in (chapter.power, lower, upper)], width // 3)]
+    some = of_trip[extreme_rows([v[of_trip] for v in (chapter.power, lower, upper)], WIDE[0] // 3)]
     time = (chapter.rows.time_s[some] - chapter.rows.time_s[of_trip[0]]) / 60.0
     values = np.concatenate([lower[some], upper[some], chapter.power[some]])
-    chart = Chart(width, height, (0.0, float(time[-1]) or 1.0), padded(values, 0.03))
+    chart = Chart(*WIDE, (0.0, float(time[-1]) or 1.0), padded(values, 0.03))
     chart.y_axis("battery power, kW")
     chart.x_axis("minutes")
     _band(chart, chapter, some, time)
@@ -130,10 +130,10 @@ def calibration_curve(chapter: Chapter) -> str:
     return chart.svg("Calibration curve: share of values inside the band of each level; ideal is the diagonal")
 
 
-def pit_histogram(chapter: Chapter, bins: int = 20) -> str:
+def pit_histogram(chapter: Chapter) -> str:
     """Histogram of F(y): flat when the distribution is right, a U when too narrow, a hill when too wide."""
-    edges = np.linspace(0, 1, bins + 1)
-    share = np.histogram(chapter.pit, edges)[0] / len(chapter.pit) * bins
+    edges = np.linspace(0, 1, PIT_BINS + 1)
+    share = np.histogram(chapter.pit, edges)[0] / len(chapter.pit) * PIT_BINS
     chart = Chart(*SMALL, (0.0, 1.0), (0.0, max(2.0, float(share.max()) * 1.08)))
     chart.y_axis("how often, 1 = as it should")
     chart.x_axis("rank in its own distribution", [0, 0.5, 1], ["lowest", "middle", "highest"])

@@ -13,11 +13,9 @@ from evband.report import figures, timeline, words
 from evband.report.card import model_card
 from evband.report.chapter import Chapter
 from evband.report.html import Html, figure, fold, section, table, text
-from evband.report.journeys import energy_and_range
+from evband.report.journeys import SHOWN_TRIPS, energy_and_range
 from evband.report.words import count, kw, percent
 from evband.trips.quality import Quality
-
-SHOWN_TRIPS = 50
 
 
 def legend(word: str) -> Html:

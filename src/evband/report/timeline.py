@@ -1,6 +1,6 @@
 """The zoomable chart's data: every row of every trip, packed small, unpacked by the page's script.
 
-Sixteen-bit integers in steps of a hundredth of a kW (coarser only beyond 300 kW), gzip, base64: some ten bytes a row. The page
+Sixteen-bit integers in steps of a hundredth of a kW (coarser only beyond 300 kW), gzip, base64: some ten bytes per row. The page
 thins what it draws to the rows in view and keeps their peaks, so zooming in always ends at the single rows.
 """
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
 from evband.bands import Bands
+from evband.bands.from_network import of_rows
 from evband.bands.mixtures import Mixture
 from evband.errors import SettingsError, TripsError
 from evband.features import FeatureMap
@@ -47,18 +48,8 @@ class Rival(BaseEstimator, ABC):  # type: ignore[misc]
             raise SettingsError(f"{type(self).__name__} has not been fitted; call fit(trips) first.")
         gridded = Trips(trips).on_grid(self.hz)
         found = self.feature_map_.transform_all(gridded)
-        rows = make_rows(self.feature_map_, found)
-        return Bands(
-            trip_id=found.trip_id,
-            time_s=found.time_s,
-            members=self.predict_rows(rows),
-            warmup=found.warmup(self.hz),
-            outside=found.outside,
-            power_kw=rows.y if np.isfinite(rows.y).any() else None,
-            speed_kmh=_column(gridded, "speed_kmh"),
-            acceleration_ms2=_column(gridded, "acceleration_ms2"),
-            hz=self.hz,
-        )
+        members = self.predict_rows(make_rows(self.feature_map_, found))
+        return of_rows(found, members, gridded, self.feature_map_)
 
 
 def make_rows(features: FeatureMap, rows: TripRows) -> Rows:
@@ -73,9 +64,3 @@ def known(rows: Rows) -> np.ndarray:
     if mask.sum() < 100:
         raise TripsError(f"power_kw is known in {int(mask.sum())} rows only; a rival needs at least 100 to learn from.")
     return mask
-
-
-def _column(trips: Trips, channel: str) -> Any:
-    if not all(trip.has(channel) for trip in trips):
-        return None
-    return trips.column(channel)

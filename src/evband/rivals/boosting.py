@@ -10,7 +10,7 @@ from evband.bands.quantile_sets import LEVELS, QuantileSet
 from evband.rivals.base import Rival, known
 from evband.rivals.quantile_boosting import BoostedQuantiles
 from evband.rivals.rows import Rows, lagged
-from evband.rivals.student import cross_fit, solve_ridge
+from evband.rivals.student import cross_fit, linear, solve_ridge
 
 
 class Boosting(Rival):
@@ -18,15 +18,12 @@ class Boosting(Rival):
 
     def fit_rows(self, rows: Rows) -> Self:
         mask = known(rows)
-        self.booster_ = BoostedQuantiles(self.seed).fit(self._design(rows)[mask], rows.y[mask], rows.group[mask])
+        self.booster_ = BoostedQuantiles(self.seed).fit(rows.plain[mask], rows.y[mask], rows.group[mask])
         return self
 
     def predict_rows(self, rows: Rows) -> QuantileSet:
-        mean, q = self.booster_.predict(self._design(rows))
+        mean, q = self.booster_.predict(rows.plain)
         return _stretched(mean, q, self.booster_.stretch_)
-
-    def _design(self, rows: Rows) -> np.ndarray:
-        return rows.plain
 
 
 class ResidualBoosting(Rival):
@@ -39,16 +36,13 @@ class ResidualBoosting(Rival):
         x, taught = lagged(rows)[mask], rows.take(mask)
         ridge, _ = cross_fit(taught.r, taught.y, taught.group, self.seed)
         self.weights_ = solve_ridge(taught.r, taught.y, ridge)
-        self.booster_ = BoostedQuantiles(self.seed).fit(x, taught.y - self._base(taught), taught.group)
+        self.booster_ = BoostedQuantiles(self.seed).fit(x, taught.y - linear(taught.r, self.weights_), taught.group)
         return self
 
     def predict_rows(self, rows: Rows) -> QuantileSet:
         mean, q = self.booster_.predict(lagged(rows))
-        base = self._base(rows)
+        base = linear(rows.r, self.weights_)
         return _stretched(base + mean, base + q, self.booster_.stretch_)
-
-    def _base(self, rows: Rows) -> np.ndarray:
-        return np.asarray(rows.r @ self.weights_[:-1] + self.weights_[-1])
 
 
 def _stretched(mean: np.ndarray, q: np.ndarray, factor: float) -> QuantileSet:

@@ -52,9 +52,7 @@ class CatBoost(Rival):
         )
 
     def predict_rows(self, rows: Rows) -> GaussianMixture:
-        mixture = _mixture(self.model_, _design(rows, self.lags_))
-        stretched = mixture.stretched(self.stretch_)
-        return GaussianMixture(stretched.mu, stretched.s)
+        return _mixture(self.model_, _design(rows, self.lags_)).stretched(self.stretch_)
 
 
 def _design(rows: Rows, lags: bool) -> np.ndarray:

@@ -12,7 +12,7 @@ from scipy.optimize import minimize
 from evband.bands.mixtures import StudentMixture
 from evband.rivals.base import Rival, known
 from evband.rivals.rows import Rows
-from evband.rivals.student import fit_student, scale_design, solve_ridge
+from evband.rivals.student import fit_student, linear, residual_scale, scale_design, solve_ridge
 from evband.simulation.vehicles import CARS, fastsim_vehicle, import_fastsim
 
 FITTED_ROWS = 6000  # drives worth this many rows tell mass, drag and rolling resistance well enough
@@ -35,20 +35,20 @@ class FastSim(Rival):
             mask = np.isfinite(part.y)
             w = solve_ridge(design[mask], part.y[mask], 1e-9)
             prior = 0.02 * float(np.sum(((p - start) / 0.5) ** 2)) / len(p)
-            return float(np.mean((part.y[mask] - design[mask] @ w[:-1] - w[-1]) ** 2)) * (1 + prior)
+            return float(np.mean((part.y[mask] - linear(design[mask], w)) ** 2)) * (1 + prior)
 
         found = minimize(error, start, method="Nelder-Mead", options={"maxfev": 80, "xatol": 0.01, "fatol": 1e-4})
         self.car_ = np.exp(found.x)
         mask = known(rows)
         design = self._design(rows, self.car_)
         self.weights_ = solve_ridge(design[mask], rows.y[mask], 1e-9)
-        residual = (rows.y - design @ self.weights_[:-1] - self.weights_[-1])[mask]
+        residual = (rows.y - linear(design, self.weights_))[mask]
         self.scale_, self.nu_ = fit_student(scale_design(rows.r[mask, : rows.terms]), residual)
         return self
 
     def predict_rows(self, rows: Rows) -> StudentMixture:
-        mu = self._design(rows, self.car_) @ self.weights_[:-1] + self.weights_[-1]
-        s = np.exp(np.clip(scale_design(rows.r[:, : rows.terms]) @ self.scale_, -12, 12))
+        mu = linear(self._design(rows, self.car_), self.weights_)
+        s = residual_scale(rows.r[:, : rows.terms], self.scale_)
         return StudentMixture(mu[None], s[None], np.array([self.nu_]))
 
     def _design(self, rows: Rows, fitted: np.ndarray) -> np.ndarray:

@@ -9,7 +9,7 @@ import numpy as np
 from evband.bands.mixtures import StudentMixture
 from evband.rivals.base import Rival, known
 from evband.rivals.rows import Rows
-from evband.rivals.student import cross_fit, fit_student, scale_design, solve_ridge
+from evband.rivals.student import cross_fit, fit_student, linear, residual_scale, scale_design, solve_ridge
 
 
 class LeastSquares(Rival):
@@ -28,10 +28,6 @@ class LeastSquares(Rival):
         self.scale_, self.nu_ = fit_student(scale_design(rows.r[:, : rows.terms]), residual)
         return self
 
-    def location(self, rows: Rows) -> np.ndarray:
-        """[n] kW."""
-        return np.asarray(rows.r @ self.weights_[:-1] + self.weights_[-1])
-
     def predict_rows(self, rows: Rows) -> StudentMixture:
-        s = np.exp(np.clip(scale_design(rows.r[:, : rows.terms]) @ self.scale_, -12, 12))
-        return StudentMixture(self.location(rows)[None], s[None], np.array([self.nu_]))
+        mu, s = linear(rows.r, self.weights_), residual_scale(rows.r[:, : rows.terms], self.scale_)
+        return StudentMixture(mu[None], s[None], np.array([self.nu_]))

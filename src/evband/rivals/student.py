@@ -8,6 +8,7 @@ from scipy.special import digamma, gammaln
 
 from evband.rivals.rows import inner_folds
 
+SCALE_RIDGE = 1e-3  # of `fit_student`
 RIDGES = (1e-6, 1e-4, 1e-3, 1e-2, 3e-2)
 
 
@@ -32,6 +33,16 @@ def cross_fit(r: np.ndarray, y: np.ndarray, group: np.ndarray, seed: int = 0) ->
     return chosen, left
 
 
+def linear(design: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """[n] what `solve_ridge` found, at other rows: its last weight is the intercept."""
+    return np.asarray(design @ weights[:-1] + weights[-1])
+
+
+def residual_scale(r: np.ndarray, theta: np.ndarray) -> np.ndarray:
+    """[n] scale of the residual as `fit_student` found it on `scale_design`."""
+    return np.asarray(np.exp(np.clip(scale_design(r) @ theta, -12, 12)))
+
+
 def scale_design(r: np.ndarray) -> np.ndarray:
     """[n, 1 + 2 K]: constant, terms and their sizes; noise differs between standstill, cruise and hard braking.
 
@@ -41,7 +52,7 @@ def scale_design(r: np.ndarray) -> np.ndarray:
     return np.concatenate([np.ones((len(r), 1)), held, np.abs(held)], 1)
 
 
-def fit_student(design: np.ndarray, residual: np.ndarray, ridge: float = 1e-3) -> tuple[np.ndarray, float]:
+def fit_student(design: np.ndarray, residual: np.ndarray) -> tuple[np.ndarray, float]:
     """Maximum likelihood of residual ~ s t_nu with log s = design theta, nu > 2: (theta, nu).
 
     nll = log s - lgamma((nu+1)/2) + lgamma(nu/2) + log(nu pi)/2 + (nu+1)/2 log(1 + (e/s)^2/nu), nu = 2.05 + exp(.).
@@ -56,9 +67,9 @@ def fit_student(design: np.ndarray, residual: np.ndarray, ridge: float = 1e-3) -
         by_log_s = 1 - (nu + 1) * u / (1 + u)
         by_nu = 0.5 * (digamma(nu / 2) - digamma((nu + 1) / 2) + 1 / nu + grown - (nu + 1) / nu * u / (1 + u))
         slope = np.append(
-            design.T @ by_log_s / len(u) + ridge * np.append(0.0, theta[1:]), by_nu.mean() * np.exp(p[-1])
+            design.T @ by_log_s / len(u) + SCALE_RIDGE * np.append(0.0, theta[1:]), by_nu.mean() * np.exp(p[-1])
         )
-        return float(nll.mean() + 0.5 * ridge * theta[1:] @ theta[1:]), slope
+        return float(nll.mean() + 0.5 * SCALE_RIDGE * theta[1:] @ theta[1:]), slope
 
     first = np.zeros(design.shape[1] + 1)
     first[0] = np.log(np.median(np.abs(residual)) + 1e-6)

@@ -12,6 +12,7 @@ import polars as pl
 from evband.routes.profile import Route
 
 MOST_LEGS = 20
+STEP_KM = 0.05  # of the profile of a drive
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,7 @@ def summary(route: Route, most: int = MOST_LEGS) -> dict[str, Any]:
     }
 
 
-def profile_of(route: Route, step_km: float = 0.05) -> pl.DataFrame:
+def profile_of(route: Route) -> pl.DataFrame:
     """The route as a profile by distance, which `read_route` reads again: its own legs and, in between, its elevation."""
     km = route.distance_km(route.time_s)
     if route.profile is not None and "distance_km" in route.profile.columns:
@@ -86,7 +87,7 @@ def profile_of(route: Route, step_km: float = 0.05) -> pl.DataFrame:
         speed = table["speed_kmh"].cast(pl.Float64).to_numpy()
         stops = table["stop_s"].fill_null(0.0).cast(pl.Float64).to_numpy() if "stop_s" in table.columns else np.zeros(len(at))  # fmt: skip
     else:
-        at, speed, stops = _driven(route, km, step_km)
+        at, speed, stops = _driven(route, km)
     fine = at
     if "elevation_m" in route.along and len(route.along["elevation_m"][0]) > 1:
         places = route.along["elevation_m"][0]
@@ -104,11 +105,11 @@ def profile_of(route: Route, step_km: float = 0.05) -> pl.DataFrame:
     return pl.DataFrame(columns)
 
 
-def _driven(route: Route, km: np.ndarray, step_km: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Mean moving speed and halts of a drive every `step_km`."""
+def _driven(route: Route, km: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Mean moving speed and halts of a drive every `STEP_KM`."""
     step, moved = np.diff(route.time_s), np.diff(km)
     still = moved < 1e-9
-    points = int(np.clip(km[-1] / step_km, 1, 100_000)) + 1
+    points = int(np.clip(km[-1] / STEP_KM, 1, 100_000)) + 1
     at = np.linspace(0.0, km[-1], points)
     time = np.concatenate([[0.0], np.cumsum(np.where(still, 0.0, step))])
     seconds = np.diff(np.interp(at, km, time))

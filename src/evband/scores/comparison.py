@@ -34,11 +34,6 @@ class Comparison:
     def tied(self) -> bool:
         return bool(self.interval[0] <= 0 <= self.interval[1]) or bool(np.isnan(self.interval).any())
 
-    @property
-    def relative(self) -> float:
-        """a - b as a share of b: -0.05 = a is 5 % better. For a log score, which has no zero, only the difference means anything."""
-        return self.difference / self.b if self.b else float("nan")
-
     def __str__(self) -> str:
         verdict = "tied" if self.tied else "a is better" if self.difference < 0 else "b is better"
         low, high = self.interval

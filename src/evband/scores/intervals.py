@@ -36,17 +36,17 @@ def mean_interval(values: Array, trip: NDArray, confidence: float = 0.95) -> tup
     return mean - half, mean + half
 
 
-def coverage_interval(covered: NDArray[np.bool_], trip: NDArray, confidence: float = 0.95) -> tuple[float, float]:
+def coverage_interval(covered: NDArray[np.bool_], trip: NDArray) -> tuple[float, float]:
     """`mean_interval` of the covered rows, inside [0, 1].
 
     Where trips (or blocks) do not differ at all, each counts as one draw of Wilson's interval: full coverage of five
-    trips is no certainty.
+    trips is not certainty.
     """
-    low, high = mean_interval(covered.astype(np.float64), trip, confidence)
+    low, high = mean_interval(covered.astype(np.float64), trip)
     if low == high:
         trips = len(np.unique(trip))
         draws = trips if trips > 1 else BLOCKS
-        return binomial_interval(round(float(covered.mean()) * draws), draws, confidence)
+        return binomial_interval(round(float(covered.mean()) * draws), draws)
     return float(np.clip(low, 0, 1)), float(np.clip(high, 0, 1))
 
 

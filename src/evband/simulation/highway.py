@@ -84,7 +84,7 @@ def _stretches(trip: int, rng: np.random.Generator) -> list[tuple[str, float]]:
 
 
 def _weather(rng: np.random.Generator) -> Weather:
-    """Auxiliaries: 300 W, 100 W a degree under 18 C, 80 W a degree over 22 C, and 150 W of habits nobody logs."""
+    """Auxiliaries: 300 W, 100 W per degree under 18 C, 80 W per degree over 22 C, and 150 W of habits nobody logs."""
     ambient = float(rng.uniform(-5.0, 30.0))
     aux = (
         300.0

@@ -19,7 +19,7 @@ from evband.logs import telemetry
 from evband.logs.border import LATEST_S, LONGEST_ID
 from evband.streaming.reasons import EVERY_S, Parts, Reasons, planned_parts
 from evband.streaming.saved import check
-from evband.streaming.ticks import Stream
+from evband.streaming.ticks import NUMBERS, Stream
 from evband.trips.bins import Bins, Row
 
 if TYPE_CHECKING:
@@ -27,9 +27,7 @@ if TYPE_CHECKING:
 
 RANGE_EVERY_S = 10.0  # range moves slowly; between two looks the last one stands
 LIMITS = {name: (channel.low, channel.high) for name, channel in CHANNELS.items()}
-NOTHING = {
-    "mean_kw": None, "lower_kw": None, "upper_kw": None, "aleatoric_kw": None, "epistemic_kw": None, "warmup": True, "outside": False,
-}  # fmt: skip
+NOTHING = dict.fromkeys(NUMBERS) | {"warmup": True, "outside": False}
 
 
 class Battery:
@@ -251,19 +249,8 @@ class LineStream:
 
 
 _STATE = (
-    "lines",
-    "time",
-    "trip",
-    "km",
-    "seconds",
-    "mean_kwh",
-    "measured_kwh",
-    "size",
-    "soc",
-    "range",
-    "shown",
-    "band_s",
-)
+    "lines", "time", "trip", "km", "seconds", "mean_kwh", "measured_kwh", "size", "soc", "range", "shown", "band_s",
+)  # fmt: skip
 
 
 def readings(sample: Mapping[str, Any]) -> dict[str, float]:

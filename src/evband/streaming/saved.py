@@ -12,26 +12,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from evband.channels import CHANNELS, EDGES
+from evband.energy.range import LEVELS
 from evband.errors import SettingsError
 from evband.logs.border import LATEST_S
+from evband.streaming.ticks import NUMBERS
 
 HUGE = 1e9  # no speed, power, energy or sum of a trip is larger
 SPEED = "speed_kmh"
-_COUNTERS = {
-    "lines": 1e15, "km": 1e7, "seconds": 1e10, "size": 1e15,
-}  # fmt: skip
-_SHOWN = {
-    "mean_kw",
-    "lower_kw",
-    "upper_kw",
-    "aleatoric_kw",
-    "epistemic_kw",
-    "warmup",
-    "outside",
-    "energy_kwh",
-    "range_km",
-    "because",
-}
+_COUNTERS = {"lines": 1e15, "km": 1e7, "seconds": 1e10, "size": 1e15}
+_BAND = {*NUMBERS, "warmup", "outside"}
 _BECAUSE = {f"{name}_km" for name in ("change", "slope", "temperature", "speed", "auxiliaries", "ahead", "other")}
 
 
@@ -92,7 +81,7 @@ def _numbers(value: Any, name: str, count: int, most: float = HUGE) -> None:
 
 def _quantiles(value: Any, name: str) -> None:
     if value is not None:
-        if not isinstance(value, Mapping) or set(value) != {"p05", "p50", "p95"}:
+        if not isinstance(value, Mapping) or set(value) != set(LEVELS):
             raise Damaged(f"{name} does not hold p05, p50 and p95")
         for item in value.values():
             _number(item, name)
@@ -117,7 +106,7 @@ def _check_trip(saved: Mapping[str, Any], fresh: Mapping[str, Any]) -> None:
         raise Damaged("trip is not a text")
     _quantiles(saved["range"], "range")
     shown = _object(saved, "shown")
-    if not _SHOWN - {"energy_kwh", "range_km", "because"} <= set(shown) <= _SHOWN:
+    if not set(shown) >= _BAND or set(shown) - _BAND - {"energy_kwh", "range_km", "because"}:
         raise Damaged("shown is not a band")
     for name, value in shown.items():
         if name in ("warmup", "outside"):

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from evband.model import PowerModel
 
 
+NUMBERS = ("mean_kw", "lower_kw", "upper_kw", "aleatoric_kw", "epistemic_kw")
+
+
 @dataclass(frozen=True, slots=True)
 class Band:
     """The predictive distribution of one grid step, as `evband predict` has it."""

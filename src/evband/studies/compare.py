@@ -17,7 +17,7 @@ from evband.studies.results import TABLE_1, TABLE_2, TABLE_3, Results, write_tab
 from evband.studies.runs import KEY, Recipe, run
 from evband.training.loop import Progress
 
-SHOWN = 10  # times a fit speaks up
+SHOWN = 10  # progress messages of a fit
 Report = Callable[[int, int, str], None]
 
 

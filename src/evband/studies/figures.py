@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,18 +35,11 @@ def calibration(table: pl.DataFrame, path: Path) -> None:
     """Coverage with both intervals (thick: independent samples, thin: honest), and width at equal coverage."""
     figure = Figure(figsize=(11, 3.8), layout="constrained")
     left, right = figure.subplots(1, 2)
-    groups = _groups(table, "method")
-    places = _places(table)
-    for n, (name, part) in enumerate(groups):
-        at = np.array([places[vehicle] for vehicle in part["vehicle"]]) + (n - (len(groups) - 1) / 2) * 0.8 / len(
-            groups
-        )
-        colour = COLOURS[n % len(COLOURS)]
+    for name, part, at, _, colour in _groups(left, table, "method"):
         left.vlines(at, _array(part, "honest_low"), _array(part, "honest_high"), color=colour, lw=1)
         left.vlines(at, _array(part, "ci_low"), _array(part, "ci_high"), color=colour, lw=4, alpha=0.5)
         left.plot(at, _array(part, "coverage"), "o", ms=5, color=colour, label=name)
     left.axhline(0.9, color="#888888", lw=1, ls="--")
-    left.set_xticks(list(places.values()), list(places), rotation=20)
     left.set_ylabel("coverage of the 90 % band")
     _bars(right, table, "width_at_90_kw", "method")
     right.set_ylabel("width at 90 % coverage, kW")
@@ -106,31 +99,27 @@ def search(trials: pl.DataFrame, parameters: Sequence[str], path: Path) -> None:
 
 
 def _bars(axis: Any, table: pl.DataFrame, column: str, by: str) -> None:
-    groups, places = _groups(table, by), _places(table)
-    for n, (name, part) in enumerate(groups):
-        at = np.array([places[vehicle] for vehicle in part["vehicle"]]) + (n - (len(groups) - 1) / 2) * 0.8 / len(
-            groups
-        )
-        axis.bar(at, _array(part, column), 0.8 / len(groups), color=COLOURS[n % len(COLOURS)], label=name)
-    axis.set_xticks(list(places.values()), list(places), rotation=20)
+    for name, part, at, width, colour in _groups(axis, table, by):
+        axis.bar(at, _array(part, column), width, color=colour, label=name)
 
 
-def _groups(table: pl.DataFrame, by: str) -> list[tuple[str, pl.DataFrame]]:
-    """Lines of each method (or feature set) and the settings in the table, named by what differs."""
+def _groups(axis: Any, table: pl.DataFrame, by: str) -> Iterator[tuple[str, pl.DataFrame, Any, float, str]]:
+    """Lines of each method (or feature set) and the settings in the table: named by what differs, where each stands on an
+    axis of vehicles, how wide it may be there, and its colour."""
     varied = [c for c in KEY if c in table.columns and c not in (by, "vehicle") and table[c].n_unique() > 1]
-    groups = []
-    for values, part in table.group_by([by, *varied], maintain_order=True):
+    places = {vehicle: n for n, vehicle in enumerate(table["vehicle"].unique(maintain_order=True))}
+    axis.set_xticks(list(places.values()), list(places), rotation=20)
+    groups = list(table.group_by([by, *varied], maintain_order=True))
+    for n, (values, part) in enumerate(groups):
         more = ", ".join(_setting(c, v) for c, v in zip(varied, values[1:], strict=True))
-        groups.append((f"{values[0]} ({more})" if more else str(values[0]), part))
-    return groups
+        shift = (n - (len(groups) - 1) / 2) * 0.8 / len(groups)
+        at = np.array([places[vehicle] for vehicle in part["vehicle"]]) + shift
+        name = f"{values[0]} ({more})" if more else str(values[0])
+        yield name, part, at, 0.8 / len(groups), COLOURS[n % len(COLOURS)]
 
 
 def _setting(column: str, value: Any) -> str:
     return str(value) if column in ("preset", "prior", "features") else f"{column} {value}"
-
-
-def _places(table: pl.DataFrame) -> dict[str, int]:
-    return {vehicle: n for n, vehicle in enumerate(table["vehicle"].unique(maintain_order=True))}
 
 
 def _array(part: pl.DataFrame, column: str) -> Any:

@@ -1,6 +1,6 @@
 """Prepare arrays here, train them where a GPU is, take the weights back.
 
-    evband study compare --vehicles all --prepare jobs/         # here: arrays and settings, one pair a fit
+    evband study compare --vehicles all --prepare jobs/         # here: arrays and settings, one pair per fit
     python -m evband.studies.remote jobs/                       # there: needs torch, NumPy and SciPy, nothing else
     evband study compare --vehicles all --trained jobs/ --out study/
 

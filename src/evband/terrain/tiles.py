@@ -1,6 +1,6 @@
 """Elevation at coordinates from a local folder of tiles: SRTM's HGT by NumPy alone, GeoTIFF with `pip install 'evband[dem]'`.
 
-An HGT tile is a square of big-endian 16-bit metres, 1201 or 3601 a side, that covers one degree from the corner in its
+An HGT tile is a square of big-endian 16-bit metres, 1201 or 3601 per side, that covers one degree from the corner in its
 name (N47E009.hgt: 47..48 N, 9..10 E), northernmost row first; -32768 is a void. Between its points elevation is bilinear.
 """
 

@@ -27,7 +27,7 @@ class Row:
 
 
 class Bins:
-    """One row a bin, equal to the rows of the whole log; a bin closes with the first reading at or after its end."""
+    """One row per bin, equal to the rows of the whole log; a bin closes with the first reading at or after its end."""
 
     def __init__(self, hz: float, max_gap_s: float = MAX_GAP_S, bridge_s: float = 0.0, lag: float = 0.0) -> None:
         self.lag = lag

@@ -102,15 +102,15 @@ class PowerCurve:
         slope = (self.last[j] - self.first[j]) / length[j]
         return energy[j] + x * (self.first[j] + slope * x / 2), seconds[j] + x
 
-    def bin_means(self, ends: Array, width: float, least: float = 0.5) -> Array:
+    def bin_means(self, ends: Array, width: float) -> Array:
         """Mean power of each bin (end - width, end], over the part of it that was measured.
 
-        NaN where less than `least` of the bin was measured. Where all of it was, mean times width is its energy exactly.
+        NaN where less than half of the bin was measured. Where all of it was, mean times width is its energy exactly.
         """
         upper, upper_s = self.energy_until(ends)
         lower, lower_s = self.energy_until(ends - width)
         measured = upper_s - lower_s
-        known = measured >= least * width * (1 - 1e-9)
+        known = measured >= 0.5 * width * (1 - 1e-9)
         return np.where(known, (upper - lower) / np.where(known, measured, 1.0), np.nan)
 
     def energy_kwh(self) -> float:

@@ -21,7 +21,6 @@ BASE_KW = 0.5  # auxiliaries that always run
 DRIVING = 0.88  # wheel power over battery power while driving
 REGENERATING = 0.65  # battery power over wheel power while braking, friction brakes included
 HEATING_BELOW_C, COOLING_ABOVE_C = 18.0, 22.0  # in between the cabin asks for neither
-HEATING_KW_PER_C, COOLING_KW_PER_C = 0.05, 0.03
 
 
 class WheelPower(NamedTuple):
@@ -66,31 +65,11 @@ def wheel_power(
     )
 
 
-def sheet_power_kw(wheel_kw: ArrayLike, ambient_temp_c: ArrayLike | None = None) -> Array:
-    """Battery power in kW with typical losses and nothing fitted.
+def sheet_power_kw(wheel_kw: ArrayLike) -> Array:
+    """Battery power in kW with typical losses, no heating and nothing fitted: 0.5 + Pw / 0.88 (0.65 Pw where negative).
 
-    0.5 + Pw / 0.88 (0.65 Pw where negative) + 0.05 per C below 18 + 0.03 per C above 22; without a temperature no heating.
-
-    >>> float(sheet_power_kw(8.8, 8.0))
-    11.0
+    >>> float(sheet_power_kw(8.8))
+    10.5
     """
     wheel = np.asarray(wheel_kw, dtype=float)
-    power = BASE_KW + np.where(wheel >= 0, wheel / DRIVING, REGENERATING * wheel)
-    return power if ambient_temp_c is None else np.asarray(power + cabin_kw(ambient_temp_c))
-
-
-def cabin_kw(ambient_temp_c: ArrayLike) -> Array:
-    """Heating and cooling in kW: 0.05 per C below 18, 0.03 per C above 22."""
-    t = np.asarray(ambient_temp_c, dtype=float)
-    heating = HEATING_KW_PER_C * np.maximum(HEATING_BELOW_C - t, 0.0)
-    return np.asarray(heating + COOLING_KW_PER_C * np.maximum(t - COOLING_ABOVE_C, 0.0))
-
-
-def air_density(ambient_temp_c: ArrayLike = 20.0, elevation_m: ArrayLike = 0.0) -> Array:
-    """Density of dry air in kg/m3 in the standard atmosphere: p / (R T), p = 101325 (1 - 2.25577e-5 h)^5.25588.
-
-    >>> float(air_density(15.0).round(3))
-    1.225
-    """
-    pressure = 101_325.0 * (1.0 - 2.25577e-5 * np.asarray(elevation_m, dtype=float)) ** 5.25588
-    return np.asarray(pressure / (287.05 * (np.asarray(ambient_temp_c, dtype=float) + 273.15)))
+    return BASE_KW + np.where(wheel >= 0, wheel / DRIVING, REGENERATING * wheel)

@@ -74,7 +74,7 @@ class Sheet:
     wltp_kwh_100km: float | None = None
     coast_down_n: tuple[float, float, float] | None = None
     coast_down_mass_kg: float | None = None
-    source: Mapping[str, Source] = field(default_factory=dict)  # number -> where it comes from; "user" if not said
+    source: Mapping[str, Source] = field(default_factory=dict)  # number -> where it comes from; "user" if not given
     spread: Mapping[str, float] = field(default_factory=dict)  # number -> relative standard deviation, if not the usual
     note: str = ""
 

@@ -1,4 +1,4 @@
-"""ChargeCar's drives: no header, eleven numbers a row, every 2 s: clock hhmmss (GMT), seconds, elevation m, way on the map m, way m,
+"""ChargeCar's drives: no header, eleven numbers per row, every 2 s: clock hhmmss (GMT), seconds, elevation m, way on the map m, way m,
 speed m/s, acceleration, modelled kW, measured kW, A, V; what leaves the battery is negative and is inverted.
 """
 

@@ -2,7 +2,7 @@
 
 Precedence is the alias table's order. A claim is set aside where its values cannot be the quantity (most of them outside
 the table's range), where it is dead (all zero, while another is not), or where it has under a tenth of the readings of the
-fullest claim. Whatever was set aside is told in the notes.
+fullest claim. The notes list whatever was set aside.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ def to_utf8(data: bytes) -> bytes:
 
 
 def is_binary(head: bytes) -> bool:
-    """Whether this is no text: it holds null bytes, and not those of UTF-16."""
+    """Whether this is not text: it holds null bytes other than those of UTF-16."""
     return b"\0" in head and head[:2] not in UTF16
 
 

@@ -1,6 +1,6 @@
 """Torque Pro's log: `GPS Time, Device Time, Longitude, Latitude,GPS Speed (Meters/second), ...,Speed (OBD)(km/h)`.
 
-One row a sample with every PID's latest value, `-` where there is none yet. Device Time is the clock that counts; months
+One row per sample with every PID's latest value, `-` where there is none yet. Device Time is the clock that counts; months
 are in the phone's language. The app writes a new header into the file when it starts again or its PIDs change.
 """
 

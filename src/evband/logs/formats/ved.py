@@ -1,4 +1,4 @@
-"""The Vehicle Energy Dataset (Ann Arbor) and eVED, its extension: `DayNum,VehId,Trip,Timestamp(ms),...,HV Battery Current[A],...`, a week of many cars a file.
+"""The Vehicle Energy Dataset (Ann Arbor) and eVED, its extension: `DayNum,VehId,Trip,Timestamp(ms),...,HV Battery Current[A],...`, a week of many cars per file.
 
 Current is negative on discharge and is inverted. Every row repeats each channel's last value; a value that says the same again within a second
 is not a new reading. Trips of cars without a high-voltage battery are left out.
