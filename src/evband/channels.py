@@ -102,32 +102,25 @@ FEATURE_SETS: dict[str, tuple[str, ...]] = {
 
 KM_PER_MILE = 1.609344
 
-# unit as written in a log -> (scale, offset): value in our unit = scale * value + offset. One table per unit of ours.
+# unit of a log -> (scale, offset): value in our unit = scale * value + offset. One table per unit of ours; how else each is
+# spelled is in `evband.logs.formats.units`.
 _UNITS: dict[str, dict[str, tuple[float, float]]] = {
-    "s": {"s": (1, 0), "sec": (1, 0), "ms": (1e-3, 0), "us": (1e-6, 0), "min": (60, 0), "h": (3600, 0)},
-    "km/h": {"km/h": (1, 0), "kmh": (1, 0), "kph": (1, 0), "mph": (KM_PER_MILE, 0), "mi/h": (KM_PER_MILE, 0), "m/s": (3.6, 0), "kn": (1.852, 0)},
+    "s": {"s": (1, 0), "ms": (1e-3, 0), "us": (1e-6, 0), "min": (60, 0), "h": (3600, 0)},
+    "km/h": {"km/h": (1, 0), "kmh": (1, 0), "kph": (1, 0), "mph": (KM_PER_MILE, 0), "m/s": (3.6, 0), "kn": (1.852, 0)},
     "m/s2": {"m/s2": (1, 0), "g": (9.80665, 0), "ft/s2": (0.3048, 0)},
-    "Nm": {"nm": (1, 0), "lbft": (1.3558179483314004, 0), "ftlb": (1.3558179483314004, 0)},
-    "rpm": {"rpm": (1, 0), "1/min": (1, 0), "u/min": (1, 0), "r/min": (1, 0), "rev/min": (1, 0), "min-1": (1, 0), "rad/s": (9.549296585513721, 0)},
+    "Nm": {"nm": (1, 0), "lbft": (1.3558179483314004, 0)},
+    "rpm": {"rpm": (1, 0), "rad/s": (9.549296585513721, 0)},
     "N": {"n": (1, 0), "kn": (1000, 0), "lbf": (4.4482216152605, 0)},
-    "m": {"m": (1, 0), "km": (1000, 0), "ft": (0.3048, 0), "feet": (0.3048, 0)},
-    "%": {"%": (1, 0), "pct": (1, 0), "1": (100, 0)},
+    "m": {"m": (1, 0), "km": (1000, 0), "ft": (0.3048, 0)},
+    "%": {"%": (1, 0), "1": (100, 0)},
     "deg": {"deg": (1, 0)},
     "C": {"c": (1, 0), "f": (5 / 9, -160 / 9), "k": (1, -273.15)},
     "m/s": {"m/s": (1, 0), "km/h": (1 / 3.6, 0), "kmh": (1 / 3.6, 0), "mph": (0.44704, 0), "kn": (1.852 / 3.6, 0)},
-    "km": {"km": (1, 0), "m": (1e-3, 0), "mi": (KM_PER_MILE, 0), "miles": (KM_PER_MILE, 0), "ft": (0.3048e-3, 0)},
+    "km": {"km": (1, 0), "m": (1e-3, 0), "mi": (KM_PER_MILE, 0), "ft": (0.3048e-3, 0)},
     "V": {"v": (1, 0), "mv": (1e-3, 0), "kv": (1e3, 0)},
     "A": {"a": (1, 0), "ma": (1e-3, 0)},
     "kW": {"kw": (1, 0), "w": (1e-3, 0), "mw": (1e3, 0), "hp": (0.7456998715822702, 0), "ps": (0.73549875, 0)},
 }  # fmt: skip
-
-
-def _plain(unit: str) -> str:
-    """A unit without the spellings that mean nothing: case, blanks, degree signs, dots, superscripts."""
-    unit = unit.strip().strip("[]()").lower().replace("²", "2").replace("℃", "c").replace("℉", "f")
-    for mark in ("°", "º", "^", "*", "·", "⋅", "∙", "•", ".", " "):
-        unit = unit.replace(mark, "")
-    return unit if unit == "min-1" else unit.replace("-", "")
 
 
 def known_units(channel: str) -> tuple[str, ...]:
@@ -142,11 +135,11 @@ def conversion(channel: str, unit: str) -> tuple[float, float]:
     (1.609344, 0.0)
     """
     table = _UNITS.get(CHANNELS[channel].unit, {})
-    if _plain(unit) not in table:
+    if unit.casefold() not in table:
         raise ChannelError(
             f"{channel}: the unit {unit!r} is unknown for it; use one of {', '.join(table)} or convert the column first."
         )
-    scale, offset = table[_plain(unit)]
+    scale, offset = table[unit.casefold()]
     return float(scale), float(offset)
 
 

@@ -29,6 +29,7 @@ from evband.rivals import (
 )
 from evband.rivals.rows import Rows, inner_folds, lagged
 from evband.rivals.student import fit_student, scale_design, solve_ridge
+from evband.simulation import physics
 from evband.simulation.vehicles import AIR_DENSITY, CARS, GRAVITY
 from evband.trips import Trip, Trips
 
@@ -107,12 +108,18 @@ def test_rival_learns_the_car_and_covers(rival: Rival, most_rmse: float, train: 
     assert bands.warmup.sum() == 4 * WARMUP_S
 
 
+def _driven(vehicle, speed_ms, grade, step_s):
+    from fastsim import Vehicle
+
+    return physics.driven(Vehicle.from_dict(vehicle), speed_ms, step_s, grade, full=False)[1]
+
+
 def test_fastsim_follows_a_downhill_start_and_any_glitch() -> None:
     pytest.importorskip("fastsim")
     vehicle = fastsim_vehicle._vehicle(1800.0, 0.6, 0.009)
-    rolling = fastsim_vehicle._drive(vehicle, np.array([0.0, 0.1, 0.6, 1.2, 1.4]), np.full(5, -0.15), 1.0)
+    rolling = _driven(vehicle, np.array([0.0, 0.1, 0.6, 1.2, 1.4]), np.full(5, -0.15), 1.0)
     assert rolling[3] < -0.5  # a full battery could not take it
-    glitch = fastsim_vehicle._drive(vehicle, np.array([0.0, 0.0, 70.0, 0.0, 70.0]), np.full(5, 0.3), 1.0)
+    glitch = _driven(vehicle, np.array([0.0, 0.0, 70.0, 0.0, 70.0]), np.full(5, 0.3), 1.0)
     assert glitch[2] > 1.8 * 70**2 / 2  # kinetic energy of a second alone, in kW
     assert np.isfinite(glitch).all()
 
@@ -131,7 +138,7 @@ def test_end_speeds_follow_the_readings_without_their_noise() -> None:
 def test_fastsim_motor_keeps_its_efficiency_at_each_power() -> None:
     pytest.importorskip("fastsim")
     speed, grade = np.array([0.0, 5.0, 10.0, 15.0, 20.0, 20.0, 20.0]), np.array([0, 0, 0, 0, 0, 0, 0.05])
-    power = fastsim_vehicle._drive(fastsim_vehicle._vehicle(1800.0, 0.6, 0.0), speed, grade, 1.0)
+    power = _driven(fastsim_vehicle._vehicle(1800.0, 0.6, 0.0), speed, grade, 1.0)
     drag = 0.5 * AIR_DENSITY * 0.6 * 20**3 / 1000
     climb = drag + 1.8 * GRAVITY * 20 * np.sin(np.arctan(0.05))
     for row, wheel in ((5, drag), (6, climb)):

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Protocol
 
 from evband.live.config import Car, Mqtt
 from evband.live.mqtt import Client
 from evband.live.publish import OFFLINE, Publisher
 from evband.live.service import Service
 from evband.live.sources import MQTT, MqttSource
+from evband.live.sources.background import Background
 from evband.live.sources.elm327 import Dongle
 from evband.live.sources.replay import Replay
 from evband.live.states import STATES
@@ -18,22 +18,12 @@ LARGEST = 65_536  # bytes of a message
 QUIET = (STATES[0], STATES[-1])  # waiting and offline: not online
 
 
-class Feed(Protocol):
-    """A source with a thread of its own."""
-
-    problem: str | None
-
-    def start(self) -> None: ...
-
-    def stop(self) -> None: ...
-
-
 class Feeds:
     """All sources of a service, and what it publishes."""
 
     def __init__(self, service: Service) -> None:
         self._service, self._settings = service, service.config.mqtt
-        self.active: dict[str, Feed] = {}  # by car
+        self.active: dict[str, Background] = {}  # by car
         self.client: Client | None = None
         self.publisher: Publisher | None = None
         self._sources = {car.id: car.source for car in service.roster.cars}

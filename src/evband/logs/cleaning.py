@@ -19,6 +19,7 @@ Array = NDArray[np.float64]
 AllSeries = dict[str, Series]
 Stretch = tuple[float, float]  # start_s, end_s
 
+_LIVELY = ("speed_kmh", "acceleration_ms2", "motor_torque_nm", "motor_rpm", "battery_current_a", "power_kw")
 PARKED_KMH = 0.5  # a parked car does not creep, as one in traffic may (`channels.STANDING_KMH`)
 
 
@@ -101,8 +102,7 @@ def _standing(series: AllSeries, options: Cleaning, found: list[Finding]) -> All
     cuts: list[Stretch] = []
     if "power_kw" in series and len(time):
         instants, kw = series["power_kw"]
-        at = np.clip(np.searchsorted(time, instants, side="right") - 1, 0, None)
-        charging = (kw < CHARGING_KW) & (np.abs(speed[at]) < PARKED_KMH)
+        charging = (kw < CHARGING_KW) & (np.abs(_held(series["speed_kmh"], instants)) < PARKED_KMH)
         for start, end in _runs(instants, charging, options.charging_s, options.max_gap_s):
             text = f"the car stands and takes power in from {start:.0f} to {end:.0f} s: it charges"
             found.append(_stretch("charging", None, start, end, options.charging, text))
@@ -120,21 +120,12 @@ def _stuck(series: AllSeries, options: Cleaning, found: list[Finding]) -> AllSer
     """A channel that repeats one value, at ten readings or more, while the car moves and its other readings change."""
     if "speed_kmh" not in series:
         return series
-    time, speed = series["speed_kmh"]
     kept = dict(series)
     for name, (instants, value) in series.items():
-        if name not in (
-            "speed_kmh",
-            "acceleration_ms2",
-            "motor_torque_nm",
-            "motor_rpm",
-            "battery_current_a",
-            "power_kw",
-        ):
+        if name not in _LIVELY:
             continue
-        at = np.clip(np.searchsorted(time, instants, side="right") - 1, 0, None)
         same = np.zeros(len(value), bool)
-        same[1:] = (np.diff(value) == 0) & (speed[at][1:] > 5.0)
+        same[1:] = (np.diff(value) == 0) & (_held(series["speed_kmh"], instants)[1:] > 5.0)
         stretches = [
             run for run in _runs(instants, same, options.stuck_s, options.max_gap_s) if _count(instants, run) >= 10
         ]
@@ -144,6 +135,12 @@ def _stuck(series: AllSeries, options: Cleaning, found: list[Finding]) -> AllSer
         if options.stuck:
             kept[name] = _without({name: kept[name]}, stretches)[name]
     return kept
+
+
+def _held(readings: Series, instants: Array) -> Array:
+    """The last reading at or before each instant; the first before that."""
+    time, value = readings
+    return np.asarray(value[np.clip(np.searchsorted(time, instants, side="right") - 1, 0, None)])
 
 
 def _gaps(series: AllSeries, options: Cleaning, found: list[Finding]) -> None:

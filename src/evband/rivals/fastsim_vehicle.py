@@ -13,6 +13,7 @@ from evband.bands.mixtures import StudentMixture
 from evband.rivals.base import Rival, known
 from evband.rivals.rows import Rows
 from evband.rivals.student import fit_student, linear, residual_scale, scale_design, solve_ridge
+from evband.simulation.physics import driven
 from evband.simulation.vehicles import CARS, fastsim_vehicle, import_fastsim
 
 FITTED_ROWS = 6000  # drives worth this many rows tell mass, drag and rolling resistance well enough
@@ -59,6 +60,7 @@ class FastSim(Rival):
 
     def _simulate(self, rows: Rows, vehicle: dict[str, Any], trust: float) -> np.ndarray:
         """Battery power [n] of each segment driven through FASTSim."""
+        fastsim = import_fastsim()
         step = 1.0 / rows.hz
         mean_ms, acceleration = self._signal(rows, "speed_kmh") / 3.6, self._signal(rows, "acceleration_ms2")
         grade = trust * self._signal(rows, "grade")
@@ -66,9 +68,8 @@ class FastSim(Rival):
         for a, b in pairwise(np.append(np.flatnonzero(rows.start), len(rows)).tolist()):
             speed = end_speeds(mean_ms[a:b], acceleration[a:b], step)
             lead = np.arange(0.0, max(float(speed[0]), 1e-9), RAMP_MS2 * step)
-            power[a:b] = _drive(vehicle, np.append(lead, speed), np.append(np.zeros(len(lead)), grade[a:b]), step)[
-                len(lead) :
-            ]
+            trace, slope = np.append(lead, speed), np.append(np.zeros(len(lead)), grade[a:b])
+            power[a:b] = driven(fastsim.Vehicle.from_dict(vehicle), trace, step, slope, full=False)[1][len(lead) :]
         return power
 
     def _signal(self, rows: Rows, name: str) -> np.ndarray:
@@ -124,20 +125,6 @@ def _shrink(curve: dict[str, Any], factor: float) -> None:
     grid["data"] = [factor * x for x in grid["data"]] + grid["data"][-1:]
     values["data"] = values["data"] + values["data"][-1:]
     grid["dim"] = values["dim"] = [len(values["data"])]
-
-
-def _drive(vehicle: dict[str, Any], speed_ms: np.ndarray, grade: np.ndarray, step_s: float) -> np.ndarray:
-    """Battery power [steps] in kW along a speed trace that starts at rest."""
-    fastsim = import_fastsim()
-    time_s = np.arange(len(speed_ms)) * step_s
-    cycle = {"time_seconds": time_s, "speed_meters_per_second": speed_ms, "grade": grade}
-    run = fastsim.SimDrive(
-        fastsim.Vehicle.from_dict(vehicle),
-        fastsim.Cycle.from_dict({key: value.tolist() for key, value in cycle.items()}),
-    )
-    run.run_once()  # `run` would begin with a full battery, which cannot take what a downhill start gives
-    history = run.to_dict()["veh"]["pt_type"]["BEV"]["res"]["history"]
-    return np.asarray(history["pwr_out_electrical_watts"]) / 1000.0
 
 
 def _some_drives(rows: Rows) -> np.ndarray:

@@ -57,16 +57,17 @@ def along(lat: Array, lon: Array, length_m: float) -> tuple[Array, Array, Array]
 
 def decode_polyline(text: str, digits: int, where: str) -> tuple[Array, Array]:
     """(lat, lon) of an encoded polyline: differences in base 32, zigzag signs, `digits` decimals (OSRM 5, Valhalla 6)."""
+    wrong = LogError(f"{where}: its shape is not an encoded polyline; ask the router again.")
     if not isinstance(text, str):
-        raise LogError(f"{where}: its shape is not an encoded polyline; ask the router again.")
+        raise wrong
     codes = np.frombuffer(text.encode("latin-1", "replace"), dtype=np.uint8).astype(np.int64) - 63
     if len(codes) == 0 or codes.min() < 0 or codes.max() > 63 or codes[-1] >= 32:
-        raise LogError(f"{where}: its shape is not an encoded polyline; ask the router again.")
+        raise wrong
     last = codes < 32  # the last five bits of a number
     start = np.flatnonzero(np.append(True, last[:-1]))
     length = np.diff(np.append(start, len(codes)))
     if len(start) % 2 or length.max() > 7:
-        raise LogError(f"{where}: its shape is not an encoded polyline; ask the router again.")
+        raise wrong
     place = np.arange(len(codes)) - np.repeat(start, length)
     value = np.add.reduceat((codes & 31) << (5 * place), start)
     signed = np.where(value & 1, ~(value >> 1), value >> 1)

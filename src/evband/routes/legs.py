@@ -32,12 +32,20 @@ class Leg:
 def legs(route: Route, most: int = MOST_LEGS) -> list[Leg]:
     """The route in at most `most` stretches: those of its profile where they are few, else of equal length."""
     km = route.distance_km(route.time_s)
-    own = None if route.profile is None or "distance_km" not in route.profile.columns else route.profile
-    if own is not None and own.height - 1 <= most:
-        edges = own["distance_km"].cast(pl.Float64).to_numpy() - float(own["distance_km"][0])
+    own = _own_km(route)
+    if own is not None and len(own) - 1 <= most:
+        edges = own
     else:
         edges = np.linspace(0.0, km[-1], min(most, max(int(km[-1]), 1)) + 1)
     return [_leg(route, km, float(a), float(b), i == 0) for i, (a, b) in enumerate(pairwise(edges))]
+
+
+def _own_km(route: Route) -> np.ndarray | None:
+    """Distance of the points of the profile that a route was made of; None where it was not made of one by distance."""
+    if route.profile is None or "distance_km" not in route.profile.columns:
+        return None
+    km = route.profile["distance_km"].cast(pl.Float64).to_numpy()
+    return np.asarray(km - km[0])
 
 
 def _leg(route: Route, km: np.ndarray, start: float, end: float, first: bool) -> Leg:
@@ -81,9 +89,9 @@ def summary(route: Route, most: int = MOST_LEGS) -> dict[str, Any]:
 def profile_of(route: Route) -> pl.DataFrame:
     """The route as a profile by distance, which `read_route` reads again: its own legs and, in between, its elevation."""
     km = route.distance_km(route.time_s)
-    if route.profile is not None and "distance_km" in route.profile.columns:
-        table = route.profile
-        at = table["distance_km"].cast(pl.Float64).to_numpy() - float(table["distance_km"][0])
+    table, own = route.profile, _own_km(route)
+    if table is not None and own is not None:
+        at = own
         speed = table["speed_kmh"].cast(pl.Float64).to_numpy()
         stops = table["stop_s"].fill_null(0.0).cast(pl.Float64).to_numpy() if "stop_s" in table.columns else np.zeros(len(at))  # fmt: skip
     else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +41,27 @@ class Physics:
         )
 
 
+def driven(
+    vehicle: Any, speed_ms: Array, step_s: float, grade: Array | None = None, full: bool = True
+) -> tuple[dict[str, Any], Array]:
+    """A FASTSim vehicle after this trace, as a dict with its history, and its battery's power [steps] in kW.
+
+    `full`: it begins with a full battery, which cannot take what a downhill start gives.
+    """
+    fastsim = import_fastsim()
+    cycle = {"time_seconds": np.arange(len(speed_ms)) * step_s, "speed_meters_per_second": speed_ms}
+    if grade is not None:
+        cycle["grade"] = grade
+    trace = fastsim.Cycle.from_dict({name: values.tolist() for name, values in cycle.items()})
+    simulation = fastsim.SimDrive(vehicle, trace)
+    if full:
+        simulation.run()
+    else:
+        simulation.run_once()
+    after: dict[str, Any] = simulation.to_dict()["veh"]
+    return after, np.asarray(after["pt_type"]["BEV"]["res"]["history"]["pwr_out_electrical_watts"]) / 1000.0
+
+
 def drive(
     car: Car,
     speed_ms: Array,
@@ -54,25 +76,18 @@ def drive(
     FASTSim knows slopes but no wind, so both go in as the slope that asks for the same force, grade = F / (m g). Its air
     density is one constant, so a slope changes nothing else.
     """
-    fastsim = import_fastsim()
-    time_s = np.arange(len(speed_ms), dtype=np.float64) * step_s
-    cycle = {"time_seconds": time_s.tolist(), "speed_meters_per_second": speed_ms.tolist()}
-    if resistance_n is not None:
-        cycle["grade"] = (resistance_n / ((car.mass_kg + load_kg) * GRAVITY)).tolist()
-    simulation = fastsim.SimDrive(fastsim_vehicle(car, aux_w, load_kg), fastsim.Cycle.from_dict(cycle))
+    grade = None if resistance_n is None else resistance_n / ((car.mass_kg + load_kg) * GRAVITY)
     try:
-        simulation.run()
+        vehicle, power = driven(fastsim_vehicle(car, aux_w, load_kg), speed_ms, step_s, grade)
     except RuntimeError:  # FASTSim's own words are a page long
         raise SettingsError("this drive asks for more power than the simulated car has; choose another seed.") from None
-    vehicle = simulation.to_dict()["veh"]
     battery, motor = vehicle["pt_type"]["BEV"]["res"]["history"], vehicle["pt_type"]["BEV"]["em"]["history"]
     achieved = np.asarray(vehicle["history"]["speed_ach_meters_per_second"])
     before = np.concatenate([achieved[:1], achieved[:-1]])
-    power = np.asarray(battery["pwr_out_electrical_watts"]) / 1000.0
     shaft = (np.asarray(motor["pwr_mech_prop_out_watts"]) - np.asarray(motor["pwr_mech_dyn_brake_watts"])) / 1000.0
     power[0], shaft[0] = aux_w / 1000.0, 0.0  # FASTSim's first row is not a step; every drive starts at rest
     return Physics(
-        time_s,
+        np.arange(len(speed_ms), dtype=np.float64) * step_s,
         0.5 * (achieved + before),
         (achieved - before) / step_s,
         power,

@@ -15,6 +15,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from evband.simulation import physics
 from evband.simulation.cycles import Road, follow, random_drive, smooth_noise
 from evband.simulation.loggers import Logger, draw_logger, logged
 from evband.simulation.vehicles import GRAVITY, WHEEL_INERTIA, import_fastsim, vehicle_settings
@@ -222,15 +223,7 @@ def drive_train(car: Specimen, mass: float, speed: Array, force_n: Array) -> tup
     for name in ("eff_interp_achieved", "eff_interp_at_max_input"):
         motor[name]["data"]["values"]["data"] = efficiency.tolist()
     motor["eff_interp_at_max_input"]["data"]["grid"][0]["data"] = (load / efficiency).tolist()
-    cycle = {
-        "time_seconds": (np.arange(len(speed)) * STEP_S).tolist(),
-        "speed_meters_per_second": speed.tolist(),
-        "grade": (force_n / (mass * GRAVITY)).tolist(),
-    }
-    simulation = fastsim.SimDrive(fastsim.Vehicle.from_dict(settings), fastsim.Cycle.from_dict(cycle))
-    simulation.run()
-    vehicle = simulation.to_dict()["veh"]
-    power = np.asarray(vehicle["pt_type"]["BEV"]["res"]["history"]["pwr_out_electrical_watts"]) / 1000.0
+    vehicle, power = physics.driven(fastsim.Vehicle.from_dict(settings), speed, STEP_S, force_n / (mass * GRAVITY))
     power[0] = 0.0  # FASTSim's first row is not a step
     return np.asarray(vehicle["history"]["speed_ach_meters_per_second"]), power
 

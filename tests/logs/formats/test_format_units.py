@@ -34,7 +34,7 @@ def test_every_spelling_means_a_unit_of_some_channel():
     ("channel", "unit", "theirs", "ours"),
     [
         ("speed_kmh", "MPH", 100, 160.9344), ("speed_kmh", "Meters/second", 10, 36), ("acceleration_ms2", "g", 1, 9.80665),
-        ("acceleration_ms2", "m/s²", 2, 2), ("elevation_m", "feet", 1000, 304.8), ("ambient_temp_c", "℉", 212, 100), ("ambient_temp_c", "°C", -5, -5),
+        ("acceleration_ms2", "m/s²", 2, 2), ("elevation_m", "feet", 1000, 304.8), ("ambient_temp_c", "℉", 212, 100), ("ambient_temp_c", "°C", -5, -5), ("ambient_temp_c", "℃", 21, 21),
         ("motor_torque_nm", "N·m", 3, 3), ("motor_torque_nm", "lb-ft", 1, 1.3558179483), ("power_kw", "W", 1500, 1.5), ("battery_voltage_v", "mV", 1000, 1),
         ("distance_km", "miles", 1, 1.609344), ("motor_rpm", "min⁻¹", 900, 900), ("force_n", "kN", 1, 1000),
     ],

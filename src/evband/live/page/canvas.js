@@ -61,6 +61,19 @@ export class Surface {
     return this.pen.measureText(words).width;
   }
 
+  /** The surface between two lines of `count` points, given by functions of their number, in the accent's shade. */
+  shade(count, x, upper, lower) {
+    const pen = this.pen;
+    pen.beginPath();
+    for (let i = 0; i < count; i += 1) pen.lineTo(x(i), upper(i));
+    for (let i = count - 1; i >= 0; i -= 1) pen.lineTo(x(i), lower(i));
+    pen.closePath();
+    pen.fillStyle = theme().accent;
+    pen.globalAlpha = 0.2;
+    pen.fill();
+    pen.globalAlpha = 1;
+  }
+
   /** A straight line on whole pixels, so that grids stay quiet. */
   rule(x0, y0, x1, y1, colour, dash = []) {
     const pen = this.pen;

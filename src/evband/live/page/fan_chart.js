@@ -68,14 +68,7 @@ export class FanChart {
     pen.beginPath();
     pen.rect(left, top - 8, right - left, bottom - top + 9);
     pen.clip();
-    pen.beginPath();
-    for (let i = 0; i < count; i += 1) pen.lineTo(x(fan.km[i]), y(fan.p95[i]));
-    for (let i = count - 1; i >= 0; i -= 1) pen.lineTo(x(fan.km[i]), y(fan.p05[i]));
-    pen.closePath();
-    pen.fillStyle = colours.accent;
-    pen.globalAlpha = 0.2;
-    pen.fill();
-    pen.globalAlpha = 1;
+    this.surface.shade(count, (i) => x(fan.km[i]), (i) => y(fan.p95[i]), (i) => y(fan.p05[i]));
     pen.beginPath();
     for (let i = 0; i < count && (i === 0 || fan.p50[i - 1] > 0); i += 1) pen.lineTo(x(fan.km[i]), y(fan.p50[i]));
     pen.strokeStyle = colours.accent;

@@ -131,15 +131,8 @@ export class BandChart {
   }
 
   stretch(pen, from, to, x, y, colours) {
-    const rows = this.rows;
-    pen.beginPath();
-    for (let i = from; i < to; i += 1) pen.lineTo(x(rows.value("at", i)), y(rows.value("upper", i)));
-    for (let i = to - 1; i >= from; i -= 1) pen.lineTo(x(rows.value("at", i)), y(rows.value("lower", i)));
-    pen.closePath();
-    pen.fillStyle = colours.accent;
-    pen.globalAlpha = 0.2;
-    pen.fill();
-    pen.globalAlpha = 1;
+    const rows = this.rows, value = (name, i) => rows.value(name, from + i);
+    this.surface.shade(to - from, (i) => x(value("at", i)), (i) => y(value("upper", i)), (i) => y(value("lower", i)));
     pen.beginPath();
     for (let i = from; i < to; i += 1) pen.lineTo(x(rows.value("at", i)), y(rows.value("mean", i)));
     pen.strokeStyle = colours.accent;

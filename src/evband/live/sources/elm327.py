@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evband.live.config import Car
 from evband.live.reading import Reading
+from evband.live.sources.background import Background
 from evband.live.sources.elm_protocol import Adapter, AdapterError
 from evband.live.sources.pids import SAE, Pid, read_pids
 
@@ -20,25 +20,17 @@ REFUSALS = 5  # of a question, after which it is asked once in a while only
 RARELY_S = 300.0
 
 
-class Dongle:
+class Dongle(Background):
     """Asks for ever from a thread of its own."""
 
     def __init__(self, car: Car, put: Put) -> None:
-        self._car, self._put, self._stop = car, put, threading.Event()
+        super().__init__(car, put)
         own = read_pids(Path(car.pids)).pids if car.pids else ()
         covered = {channel for pid in own for channel in pid.channels}
         self._pids = (*own, *(pid for pid in SAE if not covered & set(pid.channels)))
         self._due: dict[Pid | int, float] = {}
         self._refused: dict[int, int] = {}
-        self._thread = threading.Thread(target=self._run, name=f"elm327-{car.id}", daemon=True)
-        self.problem: str | None = None
         self.connections = self.answers = 0
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def stop(self) -> None:
-        self._stop.set()
 
     def _run(self) -> None:
         while not self._stop.is_set():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from evband.live.config import Car
 from evband.live.reading import CHARGING, COLUMNS, Sample
+from evband.live.sources.background import Background
 
 if TYPE_CHECKING:
     from evband.live.sources import Put
@@ -17,20 +17,12 @@ if TYPE_CHECKING:
 CHARGE_S = 20.0  # between two passes the car stands at a charger, so that each pass is a drive of its own
 
 
-class Replay:
+class Replay(Background):
     """The drives of a log, one after the other, again and again if wished."""
 
     def __init__(self, car: Car, file: Path, put: Put) -> None:
-        self._car, self._file, self._put = car, file, put
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name=f"replay-{car.id}", daemon=True)
-        self.problem: str | None = None
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def stop(self) -> None:
-        self._stop.set()
+        super().__init__(car, put)
+        self._file = file
 
     def _samples(self) -> Iterator[tuple[float, dict[str, float]]]:
         """(seconds since the start, values) for ever, or once."""
