@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from evband.cli.options import ShowUnits, Units
-from evband.cli.show import say
+from evband.cli.show import console, say
 
 if TYPE_CHECKING:
     from evband.routes import Route
@@ -56,7 +56,6 @@ def route(
 
 
 def _show(way: Route, units: Units) -> None:
-    from rich.console import Console
     from rich.table import Table
 
     from evband.routes.legs import summary
@@ -71,6 +70,6 @@ def _show(way: Route, units: Units) -> None:
             *("-" if leg[key] is None else f"{leg[key]:.0f}" for key in ("climb_m", "descent_m")),
             f"{leg['stops']} ({leg['stopped_s']:.0f} s)" if leg["stops"] else "",
         )  # fmt: skip
-    Console().print(table)
+    console().print(table)
     climb = "elevation not known" if found["climb_m"] is None else f"{found['climb_m']:.0f} m up, {found['descent_m']:.0f} m down"  # fmt: skip
     print(f"{found['name']}: {found['distance_km'] * per:.1f} {name}, {found['duration_s'] / 60:.0f} min, {climb}")

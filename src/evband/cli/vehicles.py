@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from evband.cli.show import console
+
 if TYPE_CHECKING:
     from evband.vehicles import Sheet
 
@@ -46,7 +48,6 @@ def vehicles(
 
 
 def _list(sheets: tuple[Sheet, ...]) -> None:
-    from rich.console import Console
     from rich.table import Table
 
     table = Table("vehicle", "years", "body", "mass, kg", "CdA, m2", "c_rr", "battery, kWh")
@@ -55,11 +56,10 @@ def _list(sheets: tuple[Sheet, ...]) -> None:
             sheet.name, sheet.years, sheet.body, f"{sheet.mass_kg:.0f}", f"{sheet.cda_m2:.2f}", f"{sheet.crr:.4f}",
             f"{sheet.battery_kwh:.1f}" if sheet.battery_kwh else "-",
         )  # fmt: skip
-    Console().print(table)
+    console().print(table)
 
 
 def _show(sheet: Sheet) -> None:
-    from rich.console import Console
     from rich.table import Table
 
     from evband.vehicles.sheet import UNITS
@@ -74,7 +74,7 @@ def _show(sheet: Sheet) -> None:
             )
     if sheet.coast_down_n:
         table.add_row("coast-down A, B, C", ", ".join(f"{x:.4g}" for x in sheet.coast_down_n), "N, km/h", "", "coast-down")  # fmt: skip
-    Console().print(table)
+    console().print(table)
     heat = {True: "heat pump", False: "no heat pump", None: "heat pump not known or optional"}[sheet.heat_pump]
     print(", ".join(part for part in (sheet.years, sheet.body, sheet.drive, heat) if part))
     if sheet.note:

@@ -7,6 +7,7 @@ from pathlib import Path
 from evband.live.config import Car, Mqtt
 from evband.live.mqtt import Client
 from evband.live.publish import OFFLINE, Publisher
+from evband.live.reading import LARGEST
 from evband.live.service import Service
 from evband.live.sources import MQTT, MqttSource
 from evband.live.sources.background import Background
@@ -14,7 +15,6 @@ from evband.live.sources.elm327 import Dongle
 from evband.live.sources.replay import Replay
 from evband.live.states import STATES
 
-LARGEST = 65_536  # bytes of a message
 QUIET = (STATES[0], STATES[-1])  # waiting and offline: not online
 
 

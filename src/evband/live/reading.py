@@ -14,6 +14,7 @@ EXTRAS = (CHARGING, CAPACITY)  # not channels of a model, but of a battery
 SLOW = ("soc_pct", "ambient_temp_c", CAPACITY)
 """What a retained value may prime: it was true once, at a time nobody knows, and changes slowly."""
 
+LARGEST = 65_536  # bytes of a message from a feed
 COLUMNS = (*VALUES, *EXTRAS)
 LIMITS = {name: (CHANNELS[name].low, CHANNELS[name].high) for name in VALUES} | {
     CHARGING: (0.0, 1.0),

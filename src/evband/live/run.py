@@ -94,6 +94,7 @@ def serve(config: Config, found: Roster | None = None, browser: bool = False) ->
 
     from evband.live.feeds import Feeds
     from evband.live.http import application
+    from evband.live.reading import LARGEST
     from evband.live.service import Service
 
     own, s = _listening(config.server), config.server
@@ -107,7 +108,7 @@ def serve(config: Config, found: Roster | None = None, browser: bool = False) ->
     feeds = Feeds(service)
     app = application(service, {"mqtt": feeds.client, "feeds": feeds})
     settings = uvicorn.Config(
-        app, host=s.host, port=s.port, log_level="warning", access_log=False, server_header=False, ws_max_size=65_536, ws_max_queue=16,
+        app, host=s.host, port=s.port, log_level="warning", access_log=False, server_header=False, ws_max_size=LARGEST, ws_max_queue=16,
         limit_concurrency=1000, timeout_keep_alive=10, timeout_graceful_shutdown=2, h11_max_incomplete_event_size=65_536,
         ssl_certfile=None if s.cert is None else str(config.path(s.cert)), ssl_keyfile=None if s.key is None else str(config.path(s.key)),
         ws="websockets-sansio",

@@ -7,9 +7,9 @@ from contextlib import suppress
 
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
+from evband.live.reading import LARGEST
 from evband.live.service import Service
 
-LONGEST = 65_536  # bytes of one message in
 EVERY_S = 0.1  # a client gets at most ten messages per second, whatever the number of cars
 
 
@@ -96,7 +96,7 @@ class Sockets:
                 if message["type"] == "websocket.disconnect":
                     return
                 body = message.get("bytes") or (message.get("text") or "").encode()
-                if len(body) > LONGEST:
+                if len(body) > LARGEST:
                     self._service.assembler.drops.add("too_large")
                     await socket.close(1009, "The message is too large.")
                     return
