@@ -19,8 +19,8 @@ from evband.errors import TripsError
 
 Array = NDArray[np.float64]
 
-STANDING_ROWS = 100  # so many it takes for a stretch of their own
-FEWEST = 4  # members out of bag that tell what more would need
+STANDING_ROWS = 100  # the fewest rows for a stretch of their own
+FEWEST = 4  # the fewest members out of bag from which the need of more is extrapolated
 
 
 def fit_stretch(bands: Bands, level: float = 0.9) -> float:

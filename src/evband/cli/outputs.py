@@ -34,7 +34,7 @@ def spares_inputs(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def _files(value: Any) -> Iterator[str]:
-    """The existing files that an argument names, be it a path, a pattern or a list of them."""
+    """The existing files that an argument names: a path, a pattern or a list of them."""
     if isinstance(value, list):
         for one in value:
             yield from _files(one)

@@ -1,4 +1,4 @@
-"""`evband simulate`: a drive for whoever has no log."""
+"""`evband simulate`: a drive for those who have no log."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class Graph:
         shape: list[int | str],  # of each of them
         step: Callable[[list[Value]], tuple[str, list[Value]]],
     ) -> list[Value]:
-        """``step`` repeated on values until the condition that it gives first is false, at most so many times."""
+        """``step`` repeated on values until the condition that it gives first is false, at most ``most`` times."""
         helper, kinds = self._onnx.helper, self._onnx.TensorProto
         outer, self._nodes = self._nodes, []
         mark = f"loop_{self._written}"

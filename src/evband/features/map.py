@@ -32,7 +32,7 @@ CHUNK_ROWS = 1 << 15  # turned into features at a time: in float64 a day at 10 H
 ROUNDING = 1e-9  # of its largest value (or of 1): a column that varies less does so by rounding only
 REACH = 3.5  # how far a road term counts beyond its training range, in such ranges
 FEW_REACH = 1.0  # the same, where trips are few
-FADE_TRIPS = 5  # so many beginnings it takes to tell what fades after each from what happened to be driven then
+FADE_TRIPS = 5  # the fewest beginnings that separate what fades after each from what happened to be driven then
 # Slow channels, whose last reading stands: how far beyond training they count
 HELD = {"ambient_temp_c": 5.0, "wind_ms": 2.0, "hvac_power_kw": 1.0}
 LIMITLESS = 1e300

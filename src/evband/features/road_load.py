@@ -40,7 +40,7 @@ OF_SLOPE = ("grade", CLIMB)
 OF_TEMPERATURE = (*OF_WEATHER["cold"], *OF_WEATHER["hot"])
 
 RIDGE = 1e-5  # of least squares on standardised terms
-FEW_TRIPS = 9  # under so many, rows are many but much alike: least squares and the terms' reach are more careful
+FEW_TRIPS = 9  # with fewer trips, rows are many but much alike: least squares and the terms' reach are more careful
 GRADE_LENGTH_M = 25.0  # memory of the slope: averages 1 m steps, yet follows the road (60 m cost the Tesla 10 %)
 GRADE_PRIOR_M2 = 10.0  # how much spread along the road it takes to believe a slope
 

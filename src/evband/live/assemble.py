@@ -72,8 +72,8 @@ class Assembler:
         self._shift, self._deviation, self._steady = np.zeros(count), np.zeros(count), np.zeros(count, np.int64)
         self.power_scale = np.ones(count)
         self.trusted = np.array([name in trust for name in cars], bool)
-        self.suspect = np.zeros(count)  # powers beyond any limit of late
-        self.jumps = np.zeros(count)  # impossible changes of speed of late
+        self.suspect = np.zeros(count)  # recent powers beyond any limit
+        self.jumps = np.zeros(count)  # recent impossible changes of speed
         self.speed_step = np.full(count, np.nan)  # mean seconds between readings of speed
         self.last_t, self.last_v = (np.full((count, len(COLUMNS)), np.nan) for _ in range(2))
         self.live = np.zeros((count, len(COLUMNS)), bool)  # read live, not only primed by a retained value

@@ -111,7 +111,7 @@ class Store:
     seconds_days: float = 7.0  # rows per second; then minutes
     minutes_days: float = 400.0
     max_mb: int = 2000
-    snapshot_cars: int = 50  # up to so many cars the network's state is kept every second
+    snapshot_cars: int = 50  # up to this many cars, the network's state is kept every second
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The service: sources in, one step every tenth of a second, states out to whoever listens."""
+"""The service: sources in, one step every tenth of a second, states out to all listeners."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Listener = Callable[[list[tuple[str, bytes]]], None]
 Receiver = Callable[[], Callable[[], None] | None]
 HEARTBEAT_S = 20.0  # a car whose state does not change is published this often
 SNAPSHOT_S, FLEET_SNAPSHOT_S = 1.0, 60.0
-SUSPECT = 10.0  # powers beyond any limit of late that it takes to doubt the unit
+SUSPECT = 10.0  # recent powers beyond any limit after which the unit is doubted
 
 
 class Service:

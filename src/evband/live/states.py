@@ -14,7 +14,7 @@ UNDER_WAY = (DRIVING, PAUSED)  # bands are shown
 PAUSE_S = 30.0  # standing longer is a pause
 END_S = 300.0  # standing longer ends the drive
 SILENT_S = 12.0  # on a drive: a speed older than this is not shown as now ...
-SILENT_STEPS = 1.7  # ... or than so many of its usual steps, where these are longer
+SILENT_STEPS = 1.7  # ... or than this many of its usual steps, where these are longer
 OFFLINE_S = 900.0  # nothing at all
 CHARGING_KW = -1.5  # measured at a standstill
 

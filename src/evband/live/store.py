@@ -274,7 +274,7 @@ class Store:
         return self._by_car("SELECT car, driven_km, route FROM routes", lambda row: (float(row[1]), str(row[2])))
 
     def close_trips(self, but: dict[int, float]) -> None:
-        """Drives left open by a crash, save those that go on."""
+        """Close drives that a crash left open, except those that continue."""
         keep = {(int(self.numbers[car]), began) for car, began in but.items()}
 
         def work(database: sqlite3.Connection) -> None:

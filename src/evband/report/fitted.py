@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def fit_summary(model: PowerModel) -> list[str]:
-    """What whoever fitted it must know: data, training, nu, calibration, and what to expect of new trips."""
+    """What the user who fitted it must know: data, training, nu, calibration, and what to expect of new trips."""
     s, summary = model.settings_, model.summary_
     held_out = s.kind != "dropout" and summary.get("held_out_log_score") is not None
     best = ", each member kept as it was at its best epoch" if held_out else ""

@@ -99,7 +99,7 @@ FEW = 5  # with fewer trips nothing is promised
 
 
 def verdict(coverage: float, interval: list[float] | None, level: float, trips: int) -> str:
-    """Whether the band keeps its promise, judged by the honest interval over so many trips.
+    """Whether the band keeps its promise, judged by the honest interval over this many trips.
 
     An interval around the coverage is cut at 0 and 1, so it counts as twice its longer arm.
     """

@@ -1,4 +1,4 @@
-"""A way without a profile: so many kilometres on the flat at one speed."""
+"""A way without a profile: a distance on the flat at one speed."""
 
 from __future__ import annotations
 

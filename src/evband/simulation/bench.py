@@ -6,7 +6,7 @@ This is the simulation against which aleatoric estimates are checked. Row t tell
     power_kw = true_power_kw + true_scale_kw * T,    T ~ Student-t(true_nu), independent from row to row,
 
 where `true_scale_kw` is `Car.noise_scale_kw` of those two logged values, and `true_power_kw` is a function of the
-noise-free motion. So a model on the log's own grid faces exactly this t, but for what the sensors hide: their noise,
+noise-free motion. So a model on the log's own grid faces exactly this t, except for what the sensors hide: their noise,
 below, blurs the mean by less than half a per cent of the noise's variance (docs/notes/simulation.md).
 """
 

@@ -112,7 +112,7 @@ def draw(rng: np.random.Generator) -> Specimen:
 
 
 def drive(car: Specimen, minutes: float, rng: np.random.Generator) -> pl.DataFrame:
-    """The log of one drive of up to so many minutes."""
+    """The log of one drive of at most this many minutes."""
     ambient = float(np.clip(12.0 + 10.0 * rng.standard_normal(), -18.0, 38.0))
     speed = driven(car, minutes, rng)
     count = len(speed)

@@ -99,7 +99,7 @@ class LineStream:
         return self._stream.model
 
     def notes(self) -> list[str]:
-        """What whoever drives should know about what is learned; each once."""
+        """What the driver should know about what is learned; each note once."""
         if self._stream.learner is None:
             return []
         found, self._stream.learner.notes = self._stream.learner.notes, []

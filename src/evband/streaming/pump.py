@@ -90,7 +90,7 @@ def pump(lines: LineStream, source: BinaryIO, sink: TextIO, state: Path | None =
                 if state is not None and time.monotonic() - kept > KEEP_EVERY_S:
                     keep(lines, state)
                     kept = time.monotonic()
-        except BrokenPipeError:  # whoever read the bands has gone
+        except BrokenPipeError:  # the reader of the bands has gone
             os.dup2(os.open(os.devnull, os.O_WRONLY), sink.fileno())
         finally:
             if state is not None:

@@ -18,7 +18,7 @@ COARSE_M = 100.0  # profiles with points farther apart than this are not smoothe
 MOST_POINTS = 200_000
 SPIKE_M, SPIKE_GRADE = 12.0, 0.4  # farther than this from its neighbours' median, and steeper than this, is a spike
 SPAN_M = 600.0  # neighbours lie within this, so that a broken pixel of a tile (90 m) is still the exception
-NEIGHBOURS = (7, 101)  # at least and at most so many
+NEIGHBOURS = (7, 101)  # at least, at most
 
 
 def tidy_elevation(km: Array, elevation_m: Array) -> tuple[Array, Array, int]:

@@ -26,9 +26,9 @@ import numpy as np
 Value = TypeVar("Value", float, np.ndarray)
 
 SLOW_BINS = 1.5
-CARRIED = 1.5  # a slope is carried on no further than so many times the way between its readings
+CARRIED = 1.5  # a slope is extrapolated by at most this multiple of the time between its readings
 LASTS_S = 2.0  # how long an acceleration goes on
-FADES_S = 35.0  # how slowly the mean over a step stops telling of its end
+FADES_S = 35.0  # how slowly the mean over a step loses its correlation with the end of it
 DOUBT_AGE_S, DOUBT_STEP_S = 3.0, 13.0  # of `sureness`
 
 

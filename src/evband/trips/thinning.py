@@ -45,7 +45,7 @@ def thinned(read: Trip, grid: Trip, bridge_s: float, rng: np.random.Generator) -
 
 
 def readings_of(trip: Trip) -> dict[str, Series]:
-    """Inputs but for acceleration; of a trip that is known on its grid only, as they were at the end of rows with a reading."""
+    """Inputs without acceleration; of a trip known only on its grid, the values at the end of rows with a reading."""
     names = [name for name in trip.channels if name not in ELECTRICAL and name != "acceleration_ms2"]
     if trip.hz is None:
         return {name: trip.series(name) for name in names}

@@ -88,7 +88,7 @@ def _default(channel: str) -> str | None:
 
 
 def without_repeats(readings: Mapping[str, Series]) -> tuple[dict[str, Series], list[str]]:
-    """The readings but for those that say the same again within 12.5 ms, and a note where there were any."""
+    """The readings without those that repeat a value within 12.5 ms, and a note where there were any."""
     kept, repeats = {}, 0
     for name, (time, value) in readings.items():
         keep = np.ones(time.size, dtype=bool)
