@@ -94,9 +94,7 @@ def to_grid(
     gaps = motion.gaps[motion.end[kept]]
     breaks = (np.diff(rows[kept]) > 1) | (np.diff(gaps) > 0) | np.any(known[:, 1:] != known[:, :-1], axis=0)
     segment = np.concatenate([[0], np.cumsum(breaks)]).astype(np.int32)
-    table = {"time_s": ends[kept]} | {
-        name: columns[name][kept] for name in (*VALUES, *ON_GRID, AGE) if name in columns
-    }
+    table = {"time_s": ends[kept]} | {name: columns[name][kept] for name in (*VALUES, *ON_GRID, AGE) if name in columns}
     table = {name: column for name, column in table.items() if not np.isnan(column).all()}
     return pl.DataFrame(table | {"segment": segment}, nan_to_null=True)
 
