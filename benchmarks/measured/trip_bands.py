@@ -292,7 +292,7 @@ def main() -> None:
         rows += table(found, features)
         if features == "plans":
             arrived = arrivals(found)
-    note = "30 members, default settings, seed 0, fitted on one H200; the form of the error model was settled by looking at the same trips"
+    note = "30 members, default settings, seed 0, fits from the base of 764 simulated vehicles; the form of the error model was settled by looking at the same trips"
     write(RESULTS / "trips.csv", rows, note)
     write(
         RESULTS / "trips_arrivals.csv",

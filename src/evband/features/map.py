@@ -78,7 +78,7 @@ class FeatureMap:
 
     @property
     def dense(self) -> bool:
-        """Whether the network sees how many speed readings a second has."""
+        """Whether the network sees the speed readings per second."""
         return READINGS in self.input_names
 
     @classmethod
@@ -294,13 +294,11 @@ class FeatureMap:
         if self.fade:
             signals[road_load.FADE] = road_load.fades(np.arange(len(trip), dtype=float), self.hz)
         if self.ages:
-            known = AGE in trip.table.columns
-            signals[AGE] = (
-                road_load.staleness(trip.table[AGE].fill_null(0.0).to_numpy()) if known else np.zeros(len(trip))
-            )
+            old = trip.table.get_column(AGE, default=None)
+            signals[AGE] = np.zeros(len(trip)) if old is None else road_load.staleness(old.fill_null(0.0).to_numpy())
         if self.dense:
-            known = READINGS in trip.table.columns
-            signals[READINGS] = self.hz * trip.table[READINGS].to_numpy() if known else np.ones(len(trip))
+            read = trip.table.get_column(READINGS, default=None)
+            signals[READINGS] = np.ones(len(trip)) if read is None else self.hz * read.to_numpy()
         return signals
 
     def _rows(self, signals: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray]:
