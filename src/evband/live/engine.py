@@ -17,7 +17,7 @@ from evband.live.learning import Learning
 from evband.live.parts import Parts
 from evband.live.power_check import PowerCheck
 from evband.live.schema import BAND
-from evband.live.slow import INSTANT, PATIENCE_S, TRAINED_S, Slow
+from evband.live.slow import INSTANT, PATIENCE_S, Slow
 from evband.live.tally import Tally
 from evband.network.tick import engine_of
 from evband.trips.bin_columns import BinColumns
@@ -70,9 +70,10 @@ class Group:
         slow: dict[str, Any] = {}
         if calibrate:  # what a model not trained for it needs
             slow = {"max_gap_s": PATIENCE_S, "inputs": model.feature_map_.channels}
-        self._trained_s = TRAINED_S if model.feature_map_.dense else -1.0  # silences that the network knows
-        if model.settings_.bridge_s and model.settings_.thinning:
-            slow, self._trained_s = {"bridge_s": model.settings_.bridge_s}, np.inf
+        bridged = bool(model.settings_.bridge_s and model.settings_.thinning)
+        self._trained_slow = bridged or model.feature_map_.dense
+        if bridged:
+            slow = {"bridge_s": model.settings_.bridge_s}
         self.bins = BinColumns(self.hz, count, CHANNELS, lag=model.feature_map_.lag, **slow)
         self.online = OnlineColumns(count, level, self.hz)
         errors = None if model.energy_ is None else model.errors_
@@ -192,7 +193,7 @@ class Group:
         centre, low, high = learned.band(mean, raw[:, 1], raw[:, 2])
         measured = self.bins.bins.last_t[cars, _ACCELERATION] > rows.time - 1.0 / self.hz
         sure = rows.sure * np.where(measured, 1.0, self.model.feature_map_.follows)
-        hidden = np.where(rows.age > self._trained_s, self.slow.hidden(cars, speed, sure, rows.age), 0.0)
+        hidden = 0.0 if self._trained_slow else self.slow.hidden(cars, speed, sure, rows.age)
         instant = rows.sampled & ((rows.sure < 1.0) | (self.model.feature_map_.lag > 0.0))  # where training knew means
         blur = self.slow.hidden(cars, speed, np.where(instant, INSTANT, 1.0), rows.age)
         beside = np.hypot(hidden, blur)

@@ -1,9 +1,11 @@
 """What readings far apart leave unknown: between two speeds the car may have sped up or braked.
 
-A band is widened in quadrature by ``z c sqrt(v (1 - r^2))``: z the normal quantile of the level, c what training showed
-(`evband.features.density.hidden_of`) or, for a model from a data sheet, 1.9 kW per tonne and root of m/s, which the trained
-ones show, too; r the correlation of the acceleration in the row with what the readings show (`evband.trips.between.sureness`).
-A car that stood may have driven off since. A single reading of power strays likewise from the mean of its second.
+The band of a model that was not trained for it is widened in quadrature by ``z c sqrt(v (1 - r^2))``: z the normal
+quantile of the level, c what training showed (`evband.features.density.hidden_of`) or, where it showed nothing, 1.9 kW per
+tonne and root of m/s, as trained ones show; r the correlation of the acceleration in the row with what the readings show
+(`evband.trips.between.sureness`). A car that stood may have driven off since. A single reading of power strays likewise from
+the mean of its second. Models that bridge silences, and those from a data sheet, which see the readings per second, widen by
+themselves.
 """
 
 from __future__ import annotations
@@ -24,7 +26,6 @@ Array = NDArray[np.float64]
 PER_TONNE_KW = 1.9
 DRIVES_OFF_MS2 = 0.1
 INSTANT = 0.95  # correlation of the acceleration at an instant with the mean of its second
-TRAINED_S = 5.0  # silences that the cars of the shipped base had: its network widens by itself
 PATIENCE_S = 20.0  # readings further apart are a gap
 
 
