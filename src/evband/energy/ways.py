@@ -65,7 +65,7 @@ class Ways:
         k = similarity(np.array([km]), speeds_along(drive)[None], np.array(self.km), np.array(self.speeds))[0]
         expected = float(k @ self._inverse @ np.array(self.errors)) * np.sqrt(len(drive) / drive.hz / 3600.0)
         left = (1.0 + self.noise - float(k @ self._inverse @ k)) / (1.0 + self.noise)
-        return Known(expected / km, left)
+        return Known(expected / km, max(left, self.noise / (1.0 + self.noise)))  # the rest is independent
 
     @cached_property
     def _inverse(self) -> Array:
