@@ -37,12 +37,14 @@ def drive_of_mean(speed_kmh: float, seconds: float, rng: np.random.Generator) ->
     return np.asarray(speed * speed_kmh / speed.mean())
 
 
-def signals_of(speed: Array, ambient_c: float, fade: Array | float = 0.0, grade: float = 0.0) -> dict[str, Array]:
+def signals_of(
+    speed: Array, ambient_c: float, fade: Array | float = 0.0, grade: float = 0.0, readings: float = DENSE
+) -> dict[str, Array]:
     """Signals of the bins between speeds at steps of 1 s; a temperature or grade of NaN is unknown."""
     edges = edge_signals(speed[:-1], speed[1:], 1.0)
     count = len(speed) - 1
     return {
         "speed_kmh": (speed[1:] + speed[:-1]) / 2, "acceleration_ms2": edges[CHANGE], "elevation_m": np.full(count, grade),
         "ambient_temp_c": np.full(count, ambient_c), KINETIC: edges[KINETIC], CHANGE: edges[CHANGE],
-        FADE: np.zeros(count) + fade, READINGS: np.full(count, DENSE),
+        FADE: np.zeros(count) + fade, READINGS: np.full(count, readings),
     }  # fmt: skip

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from evband.adaptation.location import location
 from evband.adaptation.made_up import drive, drive_of_mean, signals_of
+from evband.channels import DENSE
 from evband.features.road_load import KINETIC
 from evband.features.wheel import SheetMap
 from evband.network.architecture import Architecture
@@ -40,9 +41,9 @@ class Probes(NamedTuple):
     use: Array
 
 
-def pulls(arch: Architecture, theta: NDArray[np.float32], features: SheetMap) -> Array:
-    """[members]: how much predicted power rises per power that speeds the car up."""
-    return np.asarray((probes(arch, theta, features).pull * location(arch.unpack(theta))).sum(1))
+def pulls(arch: Architecture, theta: NDArray[np.float32], features: SheetMap, readings: float = DENSE) -> Array:
+    """[members]: how much predicted power rises per power that speeds the car up, in a log of so many speed readings per second."""
+    return np.asarray((probes(arch, theta, features, readings).pull * location(arch.unpack(theta))).sum(1))
 
 
 def consumption(model: PowerModel) -> Array:
@@ -58,20 +59,20 @@ def consumption(model: PowerModel) -> Array:
 _kept: OrderedDict[bytes, Probes] = OrderedDict()
 
 
-def probes(arch: Architecture, theta: NDArray[np.float32], features: SheetMap) -> Probes:
+def probes(arch: Architecture, theta: NDArray[np.float32], features: SheetMap, readings: float = DENSE) -> Probes:
     """Those of the recurrent weights of theta and this sheet."""
     recurrent = theta[:, : arch.slices["head_w"].start : SAMPLE]  # some of each member's: training moves all of them
-    scales = (features.wheel, features.x_shift, features.x_scale, features.r_scale)
+    scales = ((readings,), features.wheel, features.x_shift, features.x_scale, features.r_scale)
     name = recurrent.tobytes() + np.concatenate(scales).tobytes()
     if name not in _kept:
-        _kept[name] = _probes(arch, theta, features)
+        _kept[name] = _probes(arch, theta, features, readings)
         while len(_kept) > MOST_KEPT:
             _kept.popitem(last=False)
     return _kept[name]
 
 
-def _probes(arch: Architecture, theta: NDArray[np.float32], features: SheetMap) -> Probes:
-    drives = _drives()
+def _probes(arch: Architecture, theta: NDArray[np.float32], features: SheetMap, readings: float) -> Probes:
+    drives = _drives(readings)
     parts = [features.arrays(signals) for signals in drives]
     start = np.zeros(sum(len(x) for x, _, _ in parts), bool)
     start[[0, len(parts[0][0])]] = True
@@ -90,9 +91,9 @@ def _probes(arch: Architecture, theta: NDArray[np.float32], features: SheetMap) 
 
 
 @cache
-def _drives() -> tuple[dict[str, Array], dict[str, Array]]:
+def _drives(readings: float = DENSE) -> tuple[dict[str, Array], dict[str, Array]]:
     """Signals of the drive that pulls and of the usual one."""
     kinds = ("town", "rural", "traffic", "town")
     speed = drive([(kind, 60.0 * MINUTES / 4) for kind in kinds], np.random.default_rng(0))
     usual = drive_of_mean(USUAL_KMH, USUAL_S, np.random.default_rng(0))
-    return signals_of(speed, 20.0), signals_of(usual, USUAL_C)
+    return signals_of(speed, 20.0, readings=readings), signals_of(usual, USUAL_C, readings=readings)
