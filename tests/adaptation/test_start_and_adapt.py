@@ -243,3 +243,15 @@ def test_the_data_sheet_brings_the_battery_and_its_doubt(started: evband.PowerMo
     assert zoe.range(80.0, 40.0, route).doubts.capacity_sd_pct == 0.0
     with pytest.raises(SettingsError, match="give --capacity-kwh"):
         started.range(80.0, None, route)
+
+
+def test_a_log_that_reads_the_speed_often_gets_a_narrower_band_before_any_minutes(started: evband.PowerModel) -> None:
+    drive = trip(11, seconds=300).on_grid(1.0)
+
+    def width(readings: float | None) -> float:
+        known = drive.table.with_columns(speed_readings=pl.lit(readings, pl.Float64))
+        lower, upper = started.predict(Trips([Trip("x", known, 1.0)])).interval(0.9)
+        return float((upper - lower).mean())
+
+    assert width(10.0) < 0.8 * width(1.0)
+    assert width(None) == width(1.0)  # unknown is one per second

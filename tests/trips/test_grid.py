@@ -229,3 +229,12 @@ def test_a_clock_that_jumps_by_years_starts_a_segment_and_costs_no_rows():
     assert after["speed_kmh"].to_list() == [3.0, 4.0]
     assert after["motor_rpm"].to_list() == [30.0, 40.0]
     assert after["acceleration_ms2"][0] == 0.0
+
+
+def test_rows_count_their_speed_readings() -> None:
+    often, rarely = (
+        to_grid({"speed_kmh": (t, 50.0 + 0.0 * t)}, 1.0)["speed_readings"].to_list()
+        for t in (np.arange(101) / 10, np.arange(6) * 2.0)
+    )
+    assert often[1:] == [10.0] * 10
+    assert rarely == [1.0, 0.0] * 5 + [1.0]

@@ -34,7 +34,9 @@ _ABOUT = NEAR.reshape(-1, len(OFFSETS)).T.copy()  # [trip's level, deviations x 
 _STEP = 0.05
 _FIRST, _NODES = -40.0, 2400  # softplus from -40 to 80
 _SCALES = softplus(_FIRST + _STEP * np.arange(_NODES)) + SCALE_FLOOR
-_AT_ONCE = 32  # rows whose factors are multiplied before their powers of two are counted apart: logarithms are dear
+_AT_ONCE = (
+    32  # rows whose factors are multiplied before their powers of two are counted apart: logarithms are expensive
+)
 _LOG_2 = math.log(2.0)
 SQUARE = 1e8  # squared errors in standardised units: no product of `_AT_ONCE` leaves the range of a float
 

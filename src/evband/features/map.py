@@ -298,7 +298,7 @@ class FeatureMap:
             signals[AGE] = np.zeros(len(trip)) if old is None else road_load.staleness(old.fill_null(0.0).to_numpy())
         if self.dense:
             read = trip.table.get_column(READINGS, default=None)
-            signals[READINGS] = np.ones(len(trip)) if read is None else self.hz * read.to_numpy()
+            signals[READINGS] = np.ones(len(trip)) if read is None else (self.hz * read).fill_null(1.0).to_numpy()
         return signals
 
     def _rows(self, signals: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray]:
