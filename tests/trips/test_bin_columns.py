@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from evband.channels import AGE, EDGES, READINGS
+from evband.channels import AGE, EDGES, ELECTRICAL, READINGS
 from evband.trips.bin_columns import DUPLICATE, LATE, NEW_TRIP_S, BinColumns
 from evband.trips.bins import Bins
+from evband.trips.grid import to_grid
 
 CHANNELS = (
     "speed_kmh",
@@ -67,6 +68,41 @@ def test_columns_equal_bins_of_each_vehicle(hz, bridge_s):
             assert time == pytest.approx(row.time_s, abs=1e-9)
             assert known == pytest.approx(row.values, abs=1e-9)
             assert start == row.start
+
+
+@pytest.mark.parametrize("hz", [1.0, 0.5, 2.0])
+@pytest.mark.parametrize("bridge_s", [0.0, 30.0])
+def test_file_bins_and_columns_have_one_rule_for_what_comes_before_the_first_speed(hz, bridge_s):
+    """Power apart, which a file has from whole energies."""
+    for seed in range(6):
+        times, values = readings(seed, step=0.3 / hz)
+        values[: 20 + seed, 0] = np.nan
+        values[20 + seed, 0] = 30.0
+        values[12 : 20 + seed, 5] = np.linspace(100.0, 200.0, 8 + seed)  # several in the first row's bin
+        grid = to_grid({c: (times[v == v], v[v == v]) for c, v in zip(CHANNELS, values.T, strict=True)}, hz, bridge_s=bridge_s)  # fmt: skip
+        columns = BinColumns(hz, 1, CHANNELS, bridge_s=bridge_s)
+        pieces, _ = columns.take(np.zeros(len(times), np.int64), times, values.copy())
+        as_columns, as_bins = list(row_dicts(columns, pieces, 0, bridge_s)), one_by_one(times, values, hz, bridge_s)
+        names = sorted(set(grid.columns) - {"time_s", "segment", *ELECTRICAL})
+        of_the_file = grid.select("time_s", *names).to_dicts()[: len(as_bins)]
+        for (time, known, _), row, expected in zip(as_columns, as_bins, of_the_file, strict=True):
+            assert time == pytest.approx(row.time_s, abs=1e-9) == pytest.approx(expected["time_s"], abs=1e-9)
+            for name in names:
+                assert known.get(name) == pytest.approx(expected[name], abs=1e-9), (seed, name)
+                assert row.values.get(name) == pytest.approx(expected[name], abs=1e-9), (seed, name)
+
+
+def test_a_car_that_stood_counts_what_came_in_the_second_before_it_moves():
+    columns = BinColumns(1.0, 1, CHANNELS)
+    columns.bins.idle[0] = True
+    value = np.full((4, len(CHANNELS)), np.nan)
+    value[:, 5] = [1.0, 100.0, 200.0, 300.0]  # elevation, of which the first is too old
+    value[:, 0] = [0.0, 0.0, 0.0, 12.0]
+    rows, _ = columns.take(np.zeros(4, np.int64), np.array([10.0, 11.2, 11.6, 12.0]), value)
+    (row,) = row_dicts(columns, rows, 0)
+    assert row[1]["elevation_m"] == 200.0
+    assert row[1]["speed_kmh"] == 12.0
+    assert row[1][READINGS] == 1.0
 
 
 def test_clock_closes_bins_as_the_next_reading_would():

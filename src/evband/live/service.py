@@ -234,7 +234,7 @@ class Service:
             )
             still = ~(own - group.moved < 2.0)
             drawn = (
-                (group.power < states.CHARGING_KW)
+                (group.power < states.SURELY_CHARGING_KW)
                 & (own - group.moved > states.PAUSE_S)
                 & (own - group.at < states.SILENT_S)
             )

@@ -16,7 +16,7 @@ END_S = 300.0  # standing longer ends the drive
 SILENT_S = 12.0  # on a drive: a speed older than this is not shown as now ...
 SILENT_STEPS = 1.7  # ... or than this many of its usual steps, where these are longer
 OFFLINE_S = 900.0  # nothing at all
-CHARGING_KW = -1.5  # measured at a standstill
+SURELY_CHARGING_KW = -1.5  # in one row, which ends the drive: a log has whole stretches below `channels.CHARGING_KW`
 
 
 def find(

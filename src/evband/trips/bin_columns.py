@@ -20,7 +20,7 @@ from evband.channels import EDGES, ELECTRICAL, NEW_TRIP_S, STANDING_KMH
 from evband.compiled import compiled
 from evband.trips.between import SLOW_BINS
 from evband.trips.between_numbers import end_speed, mean_speed, slope_of, speed_at, start_speed, sureness
-from evband.trips.bin_layout import Array, Bins, Layout, Rows
+from evband.trips.bin_layout import EARLY, Array, Bins, Layout, Rows
 from evband.trips.grid import MAX_GAP_S, held_s
 from evband.trips.kept import kept, restore
 from evband.trips.motion import SAME
@@ -138,6 +138,29 @@ def _close_until(w: Layout, b: Bins, c: int, number: int, out: Rows, count: int)
 
 
 @compiled()
+def _keep_early(w: Layout, b: Bins, c: int, time: float, values: Array) -> None:
+    """A reading before the first speed, in place of the oldest one that is kept."""
+    k = np.argmin(b.early_t[c])
+    b.early_t[c, k] = time
+    b.early_v[c, k] = values
+    b.early_v[c, k, w.speed] = np.nan  # of a car that stood
+
+
+@compiled()
+def _begin(w: Layout, b: Bins, c: int, time: float, speed: float) -> None:
+    """The first speed reading, whose bin already holds what was read less than its width before."""
+    b.origin[c] = time
+    b.mark[c, 0], b.mark[c, 1] = time, speed
+    for k in range(len(b.early_t[c])):
+        if b.early_t[c, k] > time - w.width * (1.0 - SAME):
+            for j in range(len(w.max_age)):
+                if b.early_v[c, k, j] == b.early_v[c, k, j]:
+                    b.sums[c, j] += b.early_v[c, k, j]
+                    b.counts[c, j] += 1
+    b.early_t[c] = -np.inf
+
+
+@compiled()
 def _add(w: Layout, b: Bins, c: int, time: float, values: Array, out: Rows, count: int) -> int:
     """One reading of vehicle `c`, not older than those before it."""
     channels, moving = len(values), values[w.speed] >= STANDING_KMH
@@ -149,11 +172,9 @@ def _add(w: Layout, b: Bins, c: int, time: float, values: Array, out: Rows, coun
     begun = b.origin[c] == b.origin[c] and not b.idle[c]
     if not begun and not b.idle[c] and values[w.speed] == values[w.speed]:
         begun = True
-        b.origin[c] = time
-        b.mark[c, 0], b.mark[c, 1] = time, values[w.speed]
-        for j in range(channels):
-            if b.last_t[c, j] > time - w.width * (1.0 - SAME):
-                b.sums[c, j], b.counts[c, j] = b.last_v[c, j], 1
+        _begin(w, b, c, time, values[w.speed])
+    if not begun:
+        _keep_early(w, b, c, time, values)
     if begun:
         number = max(math.ceil((time - b.origin[c]) / w.width - SAME), b.open[c])
         if number > b.open[c]:
@@ -261,6 +282,7 @@ class BinColumns:
             np.full(shape, np.nan), np.full(shape, np.nan), np.zeros(shape), np.zeros(shape, np.int64),
             np.full((vehicles, 2), np.nan), np.full((vehicles, 2), np.nan), np.full((vehicles, 2), np.nan),
             np.ones(vehicles, bool), np.full(vehicles, -1), np.zeros(vehicles, bool),
+            np.full((vehicles, EARLY), -np.inf), np.full((vehicles, EARLY, len(channels)), np.nan),
         )  # fmt: skip
 
     @property
@@ -300,16 +322,19 @@ class BinColumns:
             array[car] = _EMPTY.get(name, np.nan)
 
     def to_dict(self, car: int) -> dict[str, Any]:
-        """All that is remembered of one vehicle, JSON-able."""
-        return kept(self.bins._asdict(), car)
+        """All that is remembered of one vehicle, JSON-able; but for the last second before a drive."""
+        return kept(self._lasting(), car)
 
     def restore(self, car: int, saved: Mapping[str, Any]) -> None:
         """Go on from what `to_dict` gave; raises where it does not fit."""
-        restore(self.bins._asdict(), car, saved)
+        restore(self._lasting(), car, saved)
+
+    def _lasting(self) -> dict[str, NDArray]:
+        return {name: column for name, column in self.bins._asdict().items() if not name.startswith("early")}
 
 
 def _cut(rows: Rows, count: int) -> Rows:
     return Rows._make(column[:count] for column in rows)
 
 
-_EMPTY = {"open": 0, "sums": 0.0, "counts": 0, "broken": True, "known": -1, "idle": False}
+_EMPTY = {"open": 0, "sums": 0.0, "counts": 0, "broken": True, "known": -1, "idle": False, "early_t": -np.inf}

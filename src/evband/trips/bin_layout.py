@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
+EARLY = 8  # readings before the first speed that count in its row, at most
+
 
 class Layout(NamedTuple):
     """Which column is what, and how old a value may be."""
@@ -41,6 +43,8 @@ class Bins(NamedTuple):
     broken: NDArray[np.bool_]
     known: NDArray[np.int64]  # bit mask of counted channels in the last row; -1 before any
     idle: NDArray[np.bool_]  # no rows until it moves
+    early_t: Array  # [vehicles, EARLY] the last readings before the first speed; -inf where there is none
+    early_v: Array  # [vehicles, EARLY, channels]
 
 
 class Rows(NamedTuple):
