@@ -15,15 +15,19 @@ from evband.network.architecture import Architecture
 from evband.settings import Settings
 from evband.training.checkpoint import Checkpoint, CheckpointMismatch
 from evband.training.loop import Trainer, run
+from evband.training.windows import Segments
 from tiny_car import arrays, dropping, members
 
 ARCH = Architecture(inputs=2, road=2, hidden=8)
 
 
-def trainer(epochs=6, seed=0, dropout=0.1, trip_effect=0.0):
+def trainer(epochs=6, seed=0, dropout=0.1, trip_effect=0.0, gaps=False):
     settings = Settings(epochs=epochs, window=32, burn_in=8, batch=2, **dropping(dropout), seed=seed)
     plan = [replace(m, trip_effect=trip_effect) for m in members(ARCH, 3)]
-    made = Trainer(ARCH, arrays(np.random.default_rng(0)), plan, settings)
+    data = arrays(np.random.default_rng(0))
+    if gaps:  # short segments share windows
+        data = replace(data, start=data.start | (np.arange(len(data.start)) % 13 == 0))
+    made = Trainer(ARCH, data, plan, settings)
     made.checks = epochs
     return made
 
@@ -110,6 +114,26 @@ def test_a_checkpoint_of_another_run_is_refused(tmp_path):
         Checkpoint(path, resume=True).restore(trainer())
     checkpoint.remove()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_checkpoint_of_a_gapped_log_goes_on_unless_its_windows_were_cut_by_another_rule(tmp_path, monkeypatch):
+    path = tmp_path / "run.checkpoint"
+
+    def stopped(made):
+        made.epoch()
+        checkpoint = Checkpoint(path, resume=True)
+        checkpoint.save(made)
+        checkpoint.flush()
+
+    t = trainer(gaps=True)
+    assert t.train_segments[0].few
+    stopped(t)
+    assert torch.equal(resumed(path, gaps=True).theta, t.theta)
+    with monkeypatch.context() as older:  # a first window of any length, in a log full of gaps, too
+        older.setattr(Segments, "leads", lambda self, window, burn_in: np.full(len(self.length), max(burn_in, 1)))
+        stopped(trainer(gaps=True))
+    with pytest.raises(CheckpointMismatch, match=r"another run .*version"):
+        resumed(path, gaps=True)
 
 
 def test_a_checkpoint_is_written_now_and_then_only(tmp_path):

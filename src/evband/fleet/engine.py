@@ -126,7 +126,7 @@ def _on_ray(
     if mine:
         _connect(address, workers)
     try:
-        if gpus > ray.cluster_resources().get("GPU", 0.0):  # batches would wait for it forever
+        if gpus and gpus > ray.cluster_resources().get("GPU", 0.0):  # batches would wait for it forever
             raise SettingsError("Ray has no GPU; use --device cpu.")
         task = ray.remote(work).options(max_retries=2, num_gpus=gpus)
         try:

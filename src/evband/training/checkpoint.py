@@ -36,7 +36,7 @@ class Checkpoint:
         self._fingerprint: str | None = None
 
     def fingerprint(self, trainer: Trainer) -> str:
-        """What must be equal for a run to go on: settings, architecture, data, members."""
+        """What must be equal for a run to go on: settings, architecture, data, members, windows."""
         if self._fingerprint is None:
             self._fingerprint = self._digest(trainer)
         return self._fingerprint
@@ -46,7 +46,7 @@ class Checkpoint:
         for member in trainer.members:
             digest.update(np.array([member.number, member.beta, member.temperature, member.trip_effect]).tobytes())
             digest.update(member.train.tobytes() + member.held_out.tobytes())
-        for tensor in (trainer.rows.x, trainer.rows.r, trainer.rows.y, trainer.anchor):
+        for tensor in (trainer.rows.x, trainer.rows.r, trainer.rows.y, trainer.anchor, trainer.epoch_batches(0)):
             digest.update(tensor.cpu().numpy().tobytes())
         return digest.hexdigest()
 
