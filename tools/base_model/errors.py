@@ -85,7 +85,9 @@ def main() -> None:
     work = [(c, sheet[c], rows[car == c], args.base) for c in range(len(sheet)) if sheet[c][0] < HEAVY_KG]
     with get_context("spawn").Pool(os.cpu_count()) as pool:
         found = [drive for of_car in pool.starmap(drives, work, chunksize=1) for drive in of_car]
-    numbers = {name: float(v) for name, v in fit_errors(found, TripMean()).to_dict().items() if name != "mean"}
+    numbers = {
+        name: float(v) for name, v in fit_errors(found, TripMean()).to_dict().items() if name not in ("mean", "ways")
+    }
     numbers |= {"trips": float(len(work)), "bias": 0.0, "tau2": max(numbers["tau2"], LEAST_TAU2)}
     replace(Base.load(args.base), errors=numbers).save(args.base)
     print(f"{len(found)} trips:", {name: round(value, 3) for name, value in numbers.items()})

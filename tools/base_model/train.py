@@ -3,13 +3,14 @@
     PYTHONPATH=src python tools/base_model/train.py population.npz -o DIR      # with a GPU: about two minutes
     PYTHONPATH=src python tools/base_model/train.py population.npz -o DIR --start BASE --steps 1500 --rate 2e-3
 
-Needs torch and NumPy only. `--start` goes on from the weights of an earlier base, where the population changed little. Every member sees four fifths of the vehicles. While the network is trained, each vehicle
-has weights of its own beside the shared ones (road-load terms and head) held near zero by
-a ridge. The offset of its log scale is held so tightly that the shared scale learns to tell a noisy log from a clean one
-(by how many speed readings a second has, above all); what it cannot tell is found afterwards. Then empirical Bayes (EM of a
-normal-normal model, trip effects aside) gives mean and covariance over vehicles of these weights. `--linear` trains what
-the network has to beat: a location linear in the road-load terms, and a scale linear in the present inputs (before the
-softplus that keeps it positive; power at the wheels by its sign among them).
+Needs torch and NumPy only. `--start` goes on from the weights of an earlier base, where the population changed little.
+Every member sees four fifths of the vehicles. While the network is trained, each vehicle has weights of its own beside
+the shared ones (road-load terms, head, the log scale's offset), held near zero by a ridge so tight that the shared
+network learns what a log tells of itself: how often the speed is read says how much of a pedal's work it shows, and
+how noisy the log is. Then its own weights are let loose a little, so that what is left to them is easy to learn. Then
+empirical Bayes (EM of a normal-normal model, trip effects aside) gives mean and covariance over vehicles of these
+weights. `--linear` trains what the network has to beat: a location linear in the road-load terms, and a scale linear in
+the present inputs (before the softplus that keeps it positive; power at the wheels by its sign among them).
 """
 
 from __future__ import annotations
@@ -35,8 +36,10 @@ from evband.settings import Settings
 
 SIGNALS = ("speed_kmh", "acceleration_ms2", "elevation_m", "ambient_temp_c", KINETIC, CHANGE, FADE, READINGS)
 WINDOW, BURN_IN, BATCH, RATE, BETA = 128, 24, 64, 6e-3, 0.5
-RIDGE_ROAD, RIDGE_HEAD, RIDGE_SCALE = 0.05, 0.01, 0.3  # variances that hold a vehicle's own weights near zero
-OWN_SCALE = 5e-4  # that of the offset of its log scale in training: the network itself is to see how noisy a log is
+RIDGE_SCALE = 0.3  # variance that holds the offset of a vehicle's log scale near zero where vehicles are compared
+# Those in training, of a vehicle's own weights and of that offset: the network itself is to see what the log shows of the motion.
+OWN_WEIGHTS, OWN_SCALE = 1e-5, 5e-4
+LATER, LATER_STEPS = 1e-3, 2500  # own weights, once that is learned: what is left to them should be easy to learn
 NU_MIN = 3.0
 CORRELATED = 15.0  # rows that count as one where vehicles are compared
 ROUNDS = 15  # of EM, each time that vehicles are compared
@@ -177,8 +180,8 @@ class Ensemble:
         out = torch.einsum("mtbh,moh->mtbo", h, self.heads()) + self.head_b[:, None, None]
         return out[..., 0] + torch.einsum("mtbk,mk->mtb", r, self.road_w), out[..., 1]
 
-    def ridge(self, rows: float) -> Tensor:
-        held = zip(self.own, (RIDGE_ROAD, RIDGE_HEAD, OWN_SCALE), strict=True)
+    def ridge(self, rows: float, weights: float) -> Tensor:
+        held = zip(self.own, (weights, weights, OWN_SCALE), strict=True)
         near: Any = sum((own.flatten(1) ** 2).sum(1) / (2 * variance) for own, variance in held)
         decay: Any = sum((w.flatten(1) ** 2).sum(1) for w in (*self.cells()[:2], self.head_w))
         return cast(Tensor, 3.0 * near / rows + 1e-5 * decay)
@@ -189,8 +192,8 @@ def nll(z: Tensor, scale: Tensor, nu: Tensor) -> Tensor:
     return scale.log() + constant + (nu + 1) / 2 * torch.log1p(z**2 / nu)
 
 
-def train(population: Population, model: Ensemble, mine: Tensor, steps: int, rate: float) -> None:
-    """Train all members side by side, each on the vehicles that are its own."""
+def train(population: Population, model: Ensemble, mine: Tensor, steps: int, rate: float, own: float) -> None:
+    """Train all members side by side, each on the vehicles that are its own, whose own weights have variance `own`."""
     p, members = population, model.members
     optimiser = torch.optim.Adam([*model.shared, *model.own], lr=rate)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, rate, total_steps=steps, pct_start=0.2)
@@ -220,7 +223,7 @@ def train(population: Population, model: Ensemble, mine: Tensor, steps: int, rat
         share = counted * scale.detach() ** (2 * BETA)
         total = (loss * share).sum((1, 2)) / share.sum((1, 2)).clamp(min=1e-9)
         optimiser.zero_grad(set_to_none=True)
-        (total + model.ridge(0.8 * len(p.y))).sum().backward()
+        (total + model.ridge(0.8 * len(p.y), own)).sum().backward()
         torch.nn.utils.clip_grad_norm_(model.shared, members**0.5)
         optimiser.step()
         schedule.step()
@@ -322,7 +325,7 @@ def main() -> None:
     parser.add_argument("-o", "--output", type=Path, required=True)
     parser.add_argument("--members", type=int, default=30)
     parser.add_argument("--hidden", type=int, default=32)
-    parser.add_argument("--steps", type=int, default=6000)
+    parser.add_argument("--steps", type=int, default=4500)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--rate", type=float, default=RATE)
     parser.add_argument("--rounds", type=int, default=3, help="of comparing vehicles")
@@ -337,7 +340,9 @@ def main() -> None:
         model.go_on(start)
     saw = torch.rand(args.members, population.cars, device=DEVICE) < 0.8
     if args.steps:
-        train(population, model, saw, args.steps, args.rate)
+        train(population, model, saw, args.steps, args.rate, OWN_WEIGHTS)
+        if not args.linear:
+            train(population, model, saw, LATER_STEPS, args.rate / 2, LATER)
     seen, last = batches(population, model), None
     print(f"{len(seen)} batches", flush=True)
     for _ in range(args.rounds):

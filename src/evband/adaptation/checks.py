@@ -65,17 +65,15 @@ def check_evidence(model: PowerModel, y: Array, r: Array) -> list[str]:
 
 
 def another_car(after: PowerModel) -> list[str]:
-    """A note where the car moves like one of quite another mass than the sheet's, however often its log read the speed."""
-    from evband.adaptation.mass import effective_mass, masses_by_readings
+    """A note where the car moves like one of quite another mass than the sheet's."""
+    from evband.adaptation.mass import effective_mass
     from evband.vehicles import Sheet
 
-    sheet = Sheet.from_dict(after.adaptation_.sheet)
-    unsure = sheet.uncertainty("mass_kg") * sheet.mass_kg
-    for masses in masses_by_readings(after):
-        far = max(FAR * float(np.hypot(masses.std(), unsure)), LEAST_SHARE * sheet.mass_kg)
-        if abs(float(masses.mean()) - sheet.mass_kg) < far:
-            return []
-    mean = float(effective_mass(after).mean())
+    sheet, masses = Sheet.from_dict(after.adaptation_.sheet), effective_mass(after)
+    mean, unsure = float(masses.mean()), sheet.uncertainty("mass_kg") * sheet.mass_kg
+    far = max(FAR * float(np.hypot(masses.std(), unsure)), LEAST_SHARE * sheet.mass_kg)
+    if abs(mean - sheet.mass_kg) < far:
+        return []
     return [
         f"it moves like {mean:.0f} kg, the data sheet has {sheet.mass_kg:.0f} kg: check that log and sheet are the same car's"
     ]

@@ -27,6 +27,7 @@ from evband.adaptation.location import set_location
 from evband.adaptation.made_up import drive_of_mean, signals_of
 from evband.adaptation.members import ROUNDS, Evidence, Members
 from evband.adaptation.update import trip_effects
+from evband.channels import DENSE
 from evband.errors import LogError, SettingsError, TripsError
 from evband.features.road_load import FADE_S, fades
 from evband.features.wheel import SheetMap
@@ -205,8 +206,8 @@ def _evidence(model: PowerModel, trips: Sequence[TripEnergy], seed: int) -> Evid
     r = np.array(terms, float)
     bias = 0.0 if model.energy_ is None else model.errors_.bias  # that an energy has beside the rows' mean
     y = (np.array([trip.kw for trip in trips]) - bias) / model.feature_map_.y_std
-    moving = np.ones(len(trips), bool)
-    return Evidence(r, np.stack(states, 1), y, np.arange(len(trips)), moving, trip_effects(model, r))
+    moving, readings = np.ones(len(trips), bool), np.full(len(trips), DENSE)
+    return Evidence(r, np.stack(states, 1), y, np.arange(len(trips)), moving, trip_effects(model, r), readings)
 
 
 def _drive(model: PowerModel, trip: TripEnergy, seed: list[int]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:

@@ -28,7 +28,7 @@ EARLY, MANY_ROWS = 5, 400  # rows that are thinned to one, where there are many
 THINNED = np.float32  # precision of thinned rows' tables: they only find the weights of the last round
 FEWEST_ROWS = 30
 EFFECTS = 3  # of a trip
-NEXT_TRIP = 0.05  # of their variance counts as noise where the scale is learned: the next trip has its own
+NEXT_TRIP = 0.02  # of their variance counts as noise where the scale is learned: the next trip has its own
 MOST_BYTES = 4 << 20  # of the tables of members that go side by side: they stay in a cache
 TINY = 1e-10  # of the mean information, where a direction has none
 
@@ -43,6 +43,7 @@ class Evidence:
     trip: NDArray[np.int64]  # [rows]
     moving: NDArray[np.bool_]  # [rows]
     effect: Array  # [rows, 3], z
+    readings: Array  # [rows], of speed per second
     every: int = 1  # of the grid's rows, this one is here
 
     @property
@@ -66,7 +67,9 @@ class Evidence:
     def of(self, rows: slice | NDArray[np.int64], every: int = 1) -> Evidence:
         """Some of the rows."""
         h = some_of(self.h, rows)
-        return Evidence(self.r[rows], h, self.y[rows], self.trip[rows], self.moving[rows], self.effect[rows], every)
+        return Evidence(
+            self.r[rows], h, self.y[rows], self.trip[rows], self.moving[rows], self.effect[rows], self.readings[rows], every
+        )  # fmt: skip
 
     @cached_property
     def thinned(self) -> Evidence:

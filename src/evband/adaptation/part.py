@@ -24,6 +24,7 @@ from safetensors.numpy import save as save_tensors
 from evband.adaptation.base import Base
 from evband.adaptation.location import location, move_location
 from evband.adaptation.starting import started
+from evband.adaptation.state import read_readings
 from evband.calibration.value import Calibration
 from evband.errors import ArtifactError
 from evband.files import header_json, write_whole
@@ -54,7 +55,7 @@ def save_part(model: PowerModel, ground: Base, path: Path, traces: list[str], se
     meta = {
         "version": VERSION, "base": ground.digest, "sheet": state.sheet, "scale": list(state.scale), "seed": seed,
         "minutes": state.minutes, "trips": state.trips, "notes": list(state.notes), "fingerprints": traces,
-        "calibration": model.calibration_.to_dict(), "energy": model.energy_, **more,
+        "readings": state.readings, "calibration": model.calibration_.to_dict(), "energy": model.energy_, **more,
     }  # fmt: skip
     data = save_tensors(tensors, {KEY: json.dumps(meta, allow_nan=False)})
     write_whole(path, data)
@@ -105,7 +106,7 @@ def read_part(path: Path, data: bytes, base: Base | None = None) -> PowerModel:
     model.calibration_, model.energy_ = Calibration.from_dict(meta["calibration"]), meta["energy"]
     model.adaptation_ = replace(
         model.adaptation_, precision=precision, scale=(numbers[0], numbers[1]), minutes=numbers[2],
-        trips=int(numbers[3]), notes=tuple(map(str, meta["notes"])),
+        trips=int(numbers[3]), notes=tuple(map(str, meta["notes"])), readings=read_readings(meta),
     )  # fmt: skip
     return model
 

@@ -47,11 +47,11 @@ def pulls(arch: Architecture, theta: NDArray[np.float32], features: SheetMap, re
 
 
 def consumption(model: PowerModel) -> Array:
-    """[members] kWh/100 km on one made-up drive of half an hour, alike for all cars."""
+    """[members] kWh/100 km on one made-up drive of half an hour, alike for all cars, logged as often as the car's own drives."""
     features = model.feature_map_
     assert isinstance(features, SheetMap)
-    views = model.architecture_.unpack(model.theta_)
-    found = probes(model.architecture_, model.theta_, features).use * location(views)
+    views, readings = model.architecture_.unpack(model.theta_), model.adaptation_.asked_at
+    found = probes(model.architecture_, model.theta_, features, readings).use * location(views)
     kw = (found.sum(1) + views["head_b"][:, 0]) * features.y_std + features.y_mean
     return np.asarray(100.0 * kw / _drives()[1]["speed_kmh"].mean())
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evband.channels import DENSE
 from evband.errors import ArtifactError
 
 PREFIX = "adapt."  # before the names of its tensors in a .evband file
+STEP = 0.25  # of readings per second: answers hardly differ within one, so that cars share what is asked at it
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,12 +31,27 @@ class Adaptation:
     minutes: float = 0.0  # of measured power that it has learned from
     trips: int = 0
     notes: tuple[str, ...] = ()  # what whoever adapted it should know
+    readings: float | None = None  # of speed per second, 1 to `DENSE`, while moving in the logs it has learned from
+
+    @property
+    def asked_at(self) -> float:
+        """Speed readings per second of the made-up drives on which it is asked about the car: as many as it learned from."""
+        return DENSE if self.readings is None else STEP * round(self.readings / STEP)
+
+    def with_readings(self, minutes: float, moving: NDArray[np.float64]) -> Adaptation:
+        """After so many minutes more, with these speed readings per second in the rows on the move."""
+        total, found = self.minutes + minutes, self.readings
+        if len(moving):
+            now = float(moving.mean())
+            found = now if found is None else found + minutes / total * (now - found)
+        return replace(self, minutes=total, readings=found)
 
     def meta(self) -> dict[str, Any]:
         """JSON-able; the arrays apart."""
         return {
             "sheet": self.sheet, "base": self.base, "about": self.about, "scale": list(self.scale),
             "trip_effect": list(self.trip_effect), "pull": self.pull, "minutes": self.minutes, "trips": self.trips, "notes": list(self.notes),
+            "readings": self.readings,
         }  # fmt: skip
 
     def tensors(self) -> dict[str, NDArray[np.float32]]:
@@ -63,4 +80,13 @@ class Adaptation:
         return cls(
             dict(meta["sheet"]), str(meta["base"]), str(meta["about"]), (mean, sd), (effect[0], effect[1], effect[2]),
             precision.astype(np.float32), neutral.astype(np.float32), pull, minutes, int(trips), tuple(map(str, meta["notes"])),
+            read_readings(meta),
         )  # fmt: skip
+
+
+def read_readings(meta: dict[str, Any]) -> float | None:
+    """Those of a file, None in one that was written before they were kept."""
+    found = meta.get("readings")
+    if found is not None and not 1.0 <= float(found) <= DENSE:
+        raise ArtifactError("its count of speed readings is out of bounds; start and adapt it again.")
+    return None if found is None else float(found)

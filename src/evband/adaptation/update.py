@@ -95,8 +95,10 @@ def evidence_of(
     h = hidden_states(model.architecture_, model.theta_, x, start) if h is None else h
     h = h if known.all() else some_of(h, known)
     terms, moving = r[known].astype(float), speed_kmh[known] >= STANDING_KMH
-    y = power_kw[known] / model.feature_map_.y_std
-    return Evidence(terms, h, y, trip[known], moving, trip_effects(model, terms))
+    features = model.feature_map_
+    assert isinstance(features, SheetMap)
+    y, readings = power_kw[known] / features.y_std, features.readings_of(x[known])
+    return Evidence(terms, h, y, trip[known], moving, trip_effects(model, terms), readings)
 
 
 def measured(power_kw: Array) -> NDArray[np.bool_]:
@@ -167,10 +169,9 @@ def after(
     found, before = copy(model), model.adaptation_
     found.theta_, found.fingerprints_ = theta, sorted({*model.fingerprints_, *traces})
     found.adaptation_ = replace(
-        before,
+        before.with_readings(len(rows.y) / model.settings_.hz / 60.0, rows.readings[rows.moving]),
         precision=precision.astype(np.float32),
         scale=offsets.moments,
-        minutes=before.minutes + len(rows.y) / model.settings_.hz / 60.0,
         trips=before.trips + trips,
     )
     if trips:  # the rest of a drive that was cut is no further trip

@@ -87,6 +87,13 @@ class SheetMap(FeatureMap):
         r = np.minimum(np.maximum(r, self.r_low), self.r_high)
         return np.clip(x, -self.farthest, self.farthest), (r - self.r_shift) / (self.r_scale * r_unit)
 
+    def readings_of(self, x: np.ndarray) -> np.ndarray:
+        """[rows]: speed readings per second that inputs [rows, inputs] were made of, 1 to `DENSE`."""
+        if not self.dense:
+            return np.full(len(x), DENSE)
+        k = self.input_names.index(READINGS)
+        return np.asarray(np.clip(x[:, k] * self.x_scale[k] + self.x_shift[k], 1.0, DENSE))
+
     def terms(self, signals: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         """Those of the car on the sheet."""
         return wheel_terms(signals, self.wheel)
