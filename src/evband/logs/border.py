@@ -36,20 +36,40 @@ LATEST_S = 1e12  # either side of zero; a Unix time is 2e9
 SHORTEST_STEP_S = 1e-6  # two readings closer than that are one: a clock of seconds since 1970 resolves no less
 
 PARQUET = b"PAR1"  # how such a file begins
+ZIP = b"PK\x03\x04"
 _GZIP = b"\x1f\x8b"
 _STDERR = threading.RLock()
 _DAMAGE = (PolarsError, PanicException, LookupError, ValueError, TypeError, ArithmeticError, AttributeError, StopIteration,
-           RecursionError, MemoryError, OSError, EOFError, zlib.error, zipfile.BadZipFile)  # fmt: skip
+           RecursionError, NotImplementedError, MemoryError, OSError, EOFError, zlib.error, zipfile.BadZipFile)  # fmt: skip
 
 
 def log_bytes(path: Path) -> bytes:
     """A log's bytes, unpacked if they are gzip, none of it larger than `MOST_BYTES`."""
-    data = read_bounded(path, MOST_BYTES, LogError, "log")
+    return _plain(path, read_bounded(path, MOST_BYTES, LogError, "log"))
+
+
+def _plain(path: Path, data: bytes) -> bytes:
+    """Unpacked, and lines that end in a carriage return alone, as Excel for Macintosh has them, with line feeds."""
     if data.startswith(_GZIP):
         data = _unpacked(path, data)
     if not data[:HEAD].strip() and not data.strip():
         raise LogError(f"{path}: the file is empty; there is no trip in it.")
-    return data
+    head = data[:HEAD]
+    return data.replace(b"\r", b"\n") if b"\r" in head and b"\n" not in head and b"\0" not in head else data
+
+
+def zipped(path: Path, data: bytes) -> list[tuple[Path, bytes]]:
+    """The files in a zip archive, each as `archive.zip/name`; what they would unpack to is added up first."""
+    with parsing(path, "zip archive"), zipfile.ZipFile(io.BytesIO(data)) as archive:
+        files = [item for item in archive.infolist() if not item.is_dir() and not item.filename.startswith("__MACOSX/")]
+        if sum(item.file_size for item in files) > MOST_BYTES:
+            raise LogError(f"{path}: it unpacks to more than {size(MOST_BYTES)}, the most that is read; split it.")
+        if not files or any(item.flag_bits & 1 for item in files):
+            raise LogError(
+                f"{path}: this zip archive is {'encrypted' if files else 'empty'}; unpack it or make it anew."
+            )
+        found = [(path / Path(item.filename).name, archive.read(item)) for item in files]
+    return [(name, _plain(name, inner)) for name, inner in found]
 
 
 def _unpacked(path: Path, data: bytes) -> bytes:

@@ -211,8 +211,15 @@ def _paths(source: str | Path) -> list[Path]:
 
 
 def read_file(path: Path, options: ReadOptions) -> list[Readings]:
-    """The drives in one file, by the first format that recognises its content (or the user's --map)."""
+    """The drives in one file, or in all files of a zip archive."""
     data = border.log_bytes(path)
+    packed = data.startswith(border.ZIP) and not excel.is_workbook(data)
+    files = border.zipped(path, data) if packed else [(path, data)]
+    return [readings for name, inner in files for readings in _read(name, inner, options)]
+
+
+def _read(path: Path, data: bytes, options: ReadOptions) -> list[Readings]:
+    """The drives in the bytes of a file, by the first format that recognises their content (or the user's --map)."""
     if excel.is_workbook(data):
         data = excel.to_csv(path, data)
     head = data[: border.HEAD]

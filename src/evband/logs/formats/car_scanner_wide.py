@@ -34,27 +34,30 @@ def detect(head: bytes) -> bool:
 def read(path: Path, data: bytes, options: ReadOptions) -> list[Readings]:
     """One drive per file."""
     names = text.header(data[: border.HEAD])[0]
+    when = next(i for i, name in enumerate(names) if name)  # a frame's index, which has no name, may stand before it
     aliases = alias_table.table(options.aliases)
-    found = claims.find([(str(i), *claims.split_unit(name)) for i, name in enumerate(names) if i and name], aliases)
-    keep = sorted({0, *(int(claim.column) for claim in found)})
+    named = [(str(i), *claims.split_unit(name)) for i, name in enumerate(names) if i > when and name]
+    found = claims.find(named, aliases)
+    keep = sorted({when, *(int(claim.column) for claim in found)})
     table = text.table(path, data, keep=keep)
-    time, notes = _time(path, table)
-    values = text.numbers(table.frame, [str(i) for i in keep if i])
+    time, notes = _time(path, table, when)
+    values = text.numbers(table.frame, [str(i) for i in keep if i != when])
     raw = {column.name: claims.series(time, column.fill_null(np.nan).to_numpy()) for column in values}
     readings, repeats = claims.without_repeats(raw)
-    labels = [name for name in names[1:] if name]
+    labels = [name for name in names[when + 1 :] if name]
     series, chosen = claims.settle(path, found, readings, aliases, app_power=True, columns=labels)
     name = f"{NAME} with GPS" if any(name.casefold() == "latitude" for name in names) else NAME
     return [Readings(trip_id(path), series, name, (*chosen, *notes, *repeats, *table.notes))]
 
 
-def _time(path: Path, table: text.Table) -> tuple[NDArray[np.float64], list[str]]:
-    seconds = clock.since_first_day(table.frame["0"])
+def _time(path: Path, table: text.Table, column: int) -> tuple[NDArray[np.float64], list[str]]:
+    cells = table.frame[str(column)]
+    seconds = clock.since_first_day(cells)
     if not np.isfinite(seconds).any():
-        seconds = columns.numbers(table.frame, 0)
+        seconds = clock.of_numbers(columns.numbers(table.frame, column))
     if not np.isfinite(seconds).any():
         raise LogError(
-            f"{path}: line {table.first_line} has the time {table.frame['0'][0]!r}, which is not HH:MM:SS; "
+            f"{path}: line {table.first_line} has the time {cells[0]!r}, which is not HH:MM:SS; "
             "export it again or describe it in a --map file."
         )
     return clock.unroll(path, seconds, table.first_line)

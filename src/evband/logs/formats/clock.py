@@ -11,6 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from evband.errors import LogError
+from evband.logs.telemetry import MILLISECONDS
 
 DAY_S = 86_400.0
 _JITTER_S = 1.0  # readings of several ECUs may be written a little out of order
@@ -85,8 +86,9 @@ def of_day(column: pl.Series) -> tuple[NDArray[np.float64], NDArray[np.float64] 
     )  # fmt: skip
     seconds = parts.select(hour * 3600 + pl.col("m") * 60 + pl.col("s")).to_series().fill_null(np.nan).to_numpy()
     dates = parts.filter(pl.col("h").is_not_null()).select("before", "after").unique()
-    days = [_day_number(f"{before} {after}") for before, after in dates.iter_rows()]
-    if not days or any(day is None for day in days):
+    texts = [f"{before} {after}" for before, after in dates.iter_rows()]
+    days = min(([_day_number(text, first) for text in texts] for first in (False, True)), key=_span)
+    if _span(days) == np.inf:
         return seconds, None
     known = dates.with_columns(pl.Series("day", [float(day or 0) for day in days], dtype=pl.Float64))
     joined = parts.join(known, on=["before", "after"], how="left", maintain_order="left")
@@ -99,19 +101,67 @@ def _second(text: pl.Expr) -> pl.Expr:
 
 def since_first_day(column: pl.Series) -> NDArray[np.float64]:
     """`of_day` in one number: seconds since the midnight before the first time."""
+    if not column.str.contains(r"\d:\d{2}:\d{2}").any():
+        return _cut_short(column)
     seconds, day = of_day(column)
     return seconds if day is None else seconds + (day - np.nanmin(day)) * DAY_S
 
 
-def _day_number(text: str) -> int | None:
-    """The proleptic day of a date among other words (`05-Oct-2026`, `Fri May 22 EDT 2015`, `2024-01-01`, `1.2.2024`)."""
+def _cut_short(column: pl.Series) -> NDArray[np.float64]:
+    """Clocks as Excel saves them: `41:05.0`, whose hours are counted on, and `12:41` where rows have a minute of their own."""
+    parts = pl.DataFrame({"t": column}).select(
+        pl.col("t").str.extract(r"^\s*(\d{1,2}):\d{2}[.,]\d+\s*$").cast(pl.Float64, strict=False) * 60
+        + _second(pl.col("t").str.extract(r"^\s*\d{1,2}:(\d{2}[.,]\d+)\s*$"))
+    )
+    seconds = parts.to_series().fill_null(np.nan).to_numpy()
+    if np.isfinite(seconds).any():
+        return seconds + 3600.0 * np.cumsum(np.diff(_fill_forward(seconds), prepend=seconds[:1]) < -1800.0)
+    whole = column.str.replace(r"(^|[ T])(\d{1,2}:\d{2})(\s*[AaPp]\.?[Mm]\.?)?\s*$", "${1}${2}:00${3}")
+    if whole.n_unique() * 2 < len(whole) or not whole.str.contains(r"\d:\d{2}:\d{2}").any():
+        return np.full(len(whole), np.nan)
+    return since_first_day(whole)
+
+
+def of_numbers(value: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Times without a unit as seconds. Milli-, micro- and nanoseconds since 1970 show in their size; milliseconds since the start in
+    steps of over a minute; Excel's days since 1900 in steps of a few millionths.
+
+    >>> of_numbers(np.array([0.0, 500.0, 1000.0])).tolist(), of_numbers(np.array([0.0, 0.5, 1.0])).tolist()
+    ([0.0, 0.5, 1.0], [0.0, 0.5, 1.0])
+    """
+    known = value[np.isfinite(value)]
+    size = float(np.median(np.abs(known))) if len(known) else 0.0
+    while size > MILLISECONDS:
+        value, known, size = value / 1000.0, known / 1000.0, size / 1000.0
+    rising = np.diff(known)[np.diff(known) > 0]
+    step = float(np.median(rising)) if len(rising) else 1.0
+    if step > 60.0 and size < 1e9:
+        return value / 1000.0
+    return value * DAY_S if step < 1e-4 and 30_000 < size < 60_000 else value
+
+
+def _span(days: list[int | None]) -> float:
+    """How many days lie between the first and the last; infinite where one is unknown."""
+    known = [day for day in days if day is not None]
+    return max(known) - min(known) if known and len(known) == len(days) else np.inf
+
+
+def _day_number(text: str, day_first: bool = False) -> int | None:
+    """The proleptic day of a date among other words (`05-Oct-2026`, `Fri May 22 EDT 2015`, `2024-01-01`, `1.2.2024`, `1/31/24`).
+
+    Between slashes the month may come first or the day: `of_day` takes the order in which the log lasts shorter.
+    """
     numeric = re.search(r"(\d{4})[-/.](\d{1,2})[-/.](\d{1,2})", text)
     german = re.search(r"(\d{1,2})[.](\d{1,2})[.](\d{4})", text)
+    slashed = re.search(r"(\d{1,2})([-/])(\d{1,2})\2(\d{4}|\d{2})\b", text)
     try:
         if numeric:
             return dt.date(*(int(part) for part in numeric.groups())).toordinal()
         if german:
             return dt.date(*(int(part) for part in reversed(german.groups()))).toordinal()
+        if slashed:
+            month, day, year = (int(slashed.group(i)) for i in ((3, 1, 4) if day_first else (1, 3, 4)))
+            return dt.date(year + 2000 if year < 100 else year, month, day).toordinal()
         year, day = re.search(r"\b(\d{4})\b", text), re.search(r"\b(\d{1,2})\b", text)
         months = [_month(word) for word in re.findall(r"[^\W\d_]{3,}", text)]
         month = next((number for number in months if number), None)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from evband.channels import CHANNELS, NEW_TRIP_S, from_unit
 from evband.errors import LogError
 from evband.logs import border
-from evband.logs.formats import claims, text
+from evband.logs.formats import claims, clock, text
 from evband.logs.formats.naming import trip_id
 from evband.trips.readings import Readings, Series
 
@@ -86,11 +86,18 @@ def cabin(frame: pl.DataFrame, header: list[str], parts: Mapping[str, float], ti
 
 
 def seconds(column: pl.Series) -> Array:
-    """Seconds since 1970 of dates as databases write them (`2024-01-05 11:26:58.123`, with `T`, `Z` or `+00`); NaN else."""
-    plain = column.cast(pl.String).str.strip_chars().str.replace("T", " ", literal=True).str.slice(0, 26)
-    plain = plain.str.replace(r"[+Z].*$", "")
-    when = plain.str.to_datetime("%Y-%m-%d %H:%M:%S%.f", strict=False)
-    return when.cast(pl.Int64).cast(pl.Float64).fill_null(np.nan).to_numpy() / 1e6
+    """Seconds since 1970 of dates as databases write them (`2024-01-05 11:26:58.123`, with `T`, `Z`, `+00` or `-05:00`); NaN else.
+
+    Where there is none of those, numbers and other dates are read as `clock` reads them.
+    """
+    plain = column.cast(pl.String).str.strip_chars().str.replace("T", " ", literal=True).str.replace(r"\s*Z$", "")
+    zoned = plain.str.replace(r"(\d:\d{2}:\d{2}(?:\.\d+)?)$", "${1}+00:00")
+    zoned = zoned.str.replace(r"(:\d{2}(?:\.\d+)?)\s*([+-]\d{2})$", "${1}${2}:00")
+    when = zoned.str.to_datetime("%Y-%m-%d %H:%M:%S%.f%z", strict=False)
+    if when.null_count() == len(when):
+        value = numbers(pl.DataFrame({"0": plain}), 0)
+        return clock.of_numbers(value) if np.isfinite(value).any() else clock.since_first_day(plain)
+    return when.dt.epoch("us").cast(pl.Float64).fill_null(np.nan).to_numpy() / 1e6
 
 
 def dated(frame: pl.DataFrame, column: int | str) -> pl.DataFrame:

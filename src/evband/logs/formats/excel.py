@@ -14,12 +14,10 @@ from evband.errors import LogError, needs
 from evband.files import size
 from evband.logs import border
 
-_ZIP = b"PK\x03\x04"
-
 
 def is_workbook(data: bytes) -> bool:
     """A zip file with a workbook in it."""
-    return data.startswith(_ZIP) and b"xl/" in data
+    return data.startswith(border.ZIP) and b"xl/" in data
 
 
 def to_csv(path: Path, data: bytes) -> bytes:

@@ -7,11 +7,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
-
 from evband.errors import LogError
 from evband.logs.formats import claims, clock, columns, text
-from evband.logs.telemetry import MILLISECONDS
 from evband.trips.readings import Readings, ReadOptions
 
 NAME = "OVMS"
@@ -42,13 +39,7 @@ def read(path: Path, data: bytes, options: ReadOptions) -> list[Readings]:
     header = _plain(table.header)
     where = columns.names(header)
     column = next((where[name] for name in _TIMES if name in where), 0)
-    time = columns.numbers(table.frame, column)
-    if not np.isfinite(time).any():
-        time = columns.seconds(table.frame[str(column)])
-    if not np.isfinite(time).any():
-        time = clock.since_first_day(table.frame[str(column)])
-    time = np.where(time > MILLISECONDS, time / 1000.0, time)
-    time, notes = clock.unroll(path, time, table.first_line)
+    time, notes = clock.unroll(path, columns.seconds(table.frame[str(column)]), table.first_line)
     found = columns.series(table.frame, header, _KNOWN, time)
     if "speed_kmh" not in found:
         raise LogError(f"{path}: v.p.speed has no values; log it as well.")

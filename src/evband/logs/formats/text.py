@@ -45,7 +45,10 @@ def lines(head: bytes, count: int = 40) -> list[str]:
 
 
 def _header_row(head: bytes) -> int:
-    return next((row for row, line in enumerate(lines(head)) if line.strip()), 0)
+    """The first line of several cells, below titles and Excel's `sep=;`; without one the first that is not blank."""
+    filled = [(row, line) for row, line in enumerate(lines(head)) if line.strip()]
+    several = (row for row, line in filled if not line.startswith("sep=") and len(_cut(line)[0]) > 1)
+    return next(several, filled[0][0] if filled else 0)
 
 
 def cells(line: str, delimiter: str) -> list[str]:
@@ -53,12 +56,16 @@ def cells(line: str, delimiter: str) -> list[str]:
     return [cell.strip() for cell in next(csv.reader([line], delimiter=delimiter, skipinitialspace=True), [])]
 
 
-def header(head: bytes, row: int | None = None) -> tuple[list[str], str]:
-    """The cells of the header (the first line that is not blank, or line `row`) and the delimiter that makes most of them."""
-    row = _header_row(head) if row is None else row
-    line = next(iter(lines(head, row + 1)[row:]), "")
+def _cut(line: str) -> tuple[list[str], str]:
+    """A line's cells and the delimiter that makes most of them."""
     delimiter = max(DELIMITERS + _WRONG, key=lambda sign: len(cells(line, sign)))
     return cells(line, delimiter), delimiter
+
+
+def header(head: bytes, row: int | None = None) -> tuple[list[str], str]:
+    """The cells of the header (line `row`, or see `_header_row`) and the delimiter that makes most of them."""
+    row = _header_row(head) if row is None else row
+    return _cut(next(iter(lines(head, row + 1)[row:]), ""))
 
 
 @dataclass(frozen=True)
@@ -178,8 +185,8 @@ def numbers(frame: pl.DataFrame, columns: list[str]) -> pl.DataFrame:
 
 
 def _comma(column: pl.Series) -> pl.Series:
-    """1.234,5 and 1 234,5 and 3,681 -> float; with both marks the last is the decimal one."""
-    text = column.str.strip_chars().str.replace_all(r"[\s\u00a0\u202f']", "")
+    """1.234,5 and 1 234,5 and 3,681 and \u22125 (a true minus) -> float; with both marks the last is the decimal one."""
+    text = column.str.strip_chars().str.replace_all(r"[\s\u00a0\u202f']", "").str.replace("\u2212", "-", literal=True)
     frame = pl.DataFrame({"text": text})
     both_comma_last = pl.col("text").str.contains(r"\..*,")
     both_point_last = pl.col("text").str.contains(r",.*\.")

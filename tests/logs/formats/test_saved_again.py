@@ -1,0 +1,117 @@
+"""Logs that went through other hands: saved again by Excel or pandas, zipped, with a title above, with other dates and minus signs."""
+
+import io
+import zipfile
+
+import numpy as np
+import polars as pl
+import pytest
+
+from evband.errors import LogError
+from evband.logs import border
+from evband.logs.formats import clock, columns
+from evband.logs.reading import read_trips
+
+HEADER = "time,Vehicle speed (km/h),HV EV Battery Power (kW)"
+
+
+def rows(when="12:41:{s:06.3f}", count=50):
+    return [f"{when.format(s=float(i), m=i // 60)},{40 + i % 9},{10 + i % 7}" for i in range(count)]
+
+
+def read(tmp_path, data, name="log.csv"):
+    path = tmp_path / name
+    path.write_bytes(data if isinstance(data, bytes) else data.encode())
+    return read_trips(path)
+
+
+def zipped(files):
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in files.items():
+            archive.writestr(name, data)
+    return out.getvalue()
+
+
+PLAIN = "\n".join([HEADER, *rows()]) + "\n"
+INDEXED = "\n".join([f",{HEADER}", *(f"{i},{row}" for i, row in enumerate(rows()))])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        PLAIN.replace("12:41:", "41:"),  # Excel shows, and saves, minutes and tenths
+        PLAIN.replace("12:41:", "41:").replace(",", ";").replace(".", ","),
+        "sep=,\n" + PLAIN,
+        "Peugeot e-208\n\nmine\n" + PLAIN,
+        PLAIN.replace("\n", "\r"),
+        INDEXED,
+        INDEXED.replace("time", "Time", 1),
+        PLAIN.replace("12:41:", ""),  # seconds
+        "\n".join([HEADER, *(f"{1000 * i},{row.split(',', 1)[1]}" for i, row in enumerate(rows()))]),
+    ],
+)
+def test_a_log_saved_again_is_the_same_drive(tmp_path, text):
+    (trip,) = read(tmp_path, text)
+    time, speed = trip.series("speed_kmh")
+    np.testing.assert_allclose(time - time[0], np.arange(50), atol=1e-6)
+    np.testing.assert_array_equal(speed, [40 + i % 9 for i in range(50)])
+    np.testing.assert_array_equal(trip.series("power_kw")[1], [10 + i % 7 for i in range(50)])
+
+
+def test_minutes_alone_are_no_clock_for_seconds(tmp_path):
+    with pytest.raises(LogError, match="'12:41'"):
+        read(tmp_path, "\n".join([HEADER, *rows("12:{m:02}")]).replace("12:00", "12:41"))
+
+
+def test_a_zip_archive_is_read_file_by_file(tmp_path, monkeypatch):
+    packed = zipped({"a/monday.csv": PLAIN, "tuesday.csv": PLAIN.replace("12:41", "15:02"), "__MACOSX/x": b"\0"})
+    assert read(tmp_path, packed, "drives.zip").ids == ("monday", "tuesday")
+    with pytest.raises(LogError, match=r"drives.zip.notes.txt: no reader knows"):
+        read(tmp_path, zipped({"notes.txt": "nothing"}), "drives.zip")
+    with pytest.raises(LogError, match="zip archive is empty"):
+        read(tmp_path, zipped({"__MACOSX/x": b"x"}), "drives.zip")
+    with pytest.raises(LogError, match="zip archive cannot be parsed"):
+        read(tmp_path, packed[:-30], "drives.zip")
+    monkeypatch.setattr(border, "MOST_BYTES", 2000)
+    with pytest.raises(LogError, match="unpacks to more"):
+        read(tmp_path, packed, "drives.zip")
+
+
+def test_a_true_minus_is_a_minus(tmp_path):
+    (trip,) = read(tmp_path, PLAIN.replace(",16\n", ",\u221216\n"))
+    assert (trip.series("power_kw")[1] == -16.0).sum() == 7
+
+
+@pytest.mark.parametrize(
+    ("dates", "days"),
+    [
+        (["01/31/2024 23:59:59", "02/01/2024 00:00:01"], [0, 1]),
+        (["31/01/2024 23:59:59", "01/02/2024 00:00:01"], [0, 1]),
+        (["2/1/24 17:00:00", "3/1/24 8:00:00"], [0, 1]),  # the day moves, so it is the first
+        (["01-05-2024 17:00:00", "01-06-2024 08:00:00"], [0, 1]),
+    ],
+)
+def test_the_order_of_day_and_month_is_that_of_the_shorter_log(dates, days):
+    found = clock.since_first_day(pl.Series(dates)) // clock.DAY_S
+    assert found.tolist() == days
+
+
+@pytest.mark.parametrize(
+    "dates",
+    [
+        ["2024-01-05 11:26:58", "2024-01-05 11:26:59.5"],
+        ["2024-01-05T11:26:58Z", "2024-01-05T11:26:59.500000Z"],
+        ["2024-01-05 11:26:58+00", "2024-01-05 11:26:59.5+00"],
+        ["2024-01-05 06:26:58-05:00", "2024-01-05 12:26:59.5+01"],
+        ["1704454018000", "1704454019500"],
+        ["1704454018000000000", "1704454019500000000"],
+    ],
+)
+def test_dates_of_databases(dates):
+    np.testing.assert_allclose(columns.seconds(pl.Series(dates)), [1704454018.0, 1704454019.5])
+
+
+def test_dates_that_excel_wrote():
+    np.testing.assert_allclose(columns.seconds(pl.Series(["1/5/2024 11:26", "1/5/2024 11:27"])), [41160.0, 41220.0])
+    np.testing.assert_allclose(np.diff(clock.of_numbers(45296.0 + np.arange(5) / clock.DAY_S)), 1.0, rtol=1e-4)
