@@ -13,7 +13,7 @@ from evband.logs.spikes import WATCHED, altitude_jumps, spikes
 from evband.logs.suspicion import suspicions, unit_by_range
 from evband.trips.power import gap_of, rebuild_power
 from evband.trips.quality import Action, Cleaning, Finding, Kind
-from evband.trips.readings import Series
+from evband.trips.readings import Series, not_empty
 
 Array = NDArray[np.float64]
 AllSeries = dict[str, Series]
@@ -26,19 +26,18 @@ PARKED_KMH = 0.5  # a parked car does not creep, as one in traffic may (`channel
 def clean(series: Mapping[str, Series], options: Cleaning) -> tuple[AllSeries, list[Finding]]:
     """Drop what `options` says, rebuild power where the log has none, and report everything found."""
     found: list[Finding] = []
-    kept = {name: series[name] for name in VALUES if name in series and len(series[name][0])}
-    kept = {name: outside_limits(name, s, options, found) for name, s in kept.items()}
-    kept = {name: s for name, s in kept.items() if len(s[0])}
+    kept = not_empty({n: outside_limits(n, series[n], options, found) for n in VALUES if n in series})
     kept = _spikes(_jumps(kept, options, found), options, found)
     kept = _fills(kept, options, found)
     if "power_kw" not in kept and {"battery_current_a", "battery_voltage_v"} <= kept.keys():
         rebuilt = rebuild_power(kept["battery_current_a"], kept["battery_voltage_v"])
         kept["power_kw"] = outside_limits("power_kw", rebuilt, options, found)
-    found += suspicions({name: s for name, s in kept.items() if len(s[0])}, found)
-    kept = {name: s for name, s in _standing(kept, options, found).items() if len(s[0])}
+    kept = not_empty(kept)
+    found += suspicions(kept, found)
+    kept = not_empty(_standing(kept, options, found))
     kept = _stuck(kept, options, found)
     _gaps(kept, options, found)
-    return {name: s for name, s in kept.items() if len(s[0])}, found
+    return not_empty(kept), found
 
 
 def _jumps(series: AllSeries, options: Cleaning, found: list[Finding]) -> AllSeries:
@@ -66,7 +65,7 @@ def _spikes(series: AllSeries, options: Cleaning, found: list[Finding]) -> AllSe
         found.append(_finding("spike", name, time[spike], options.spikes, text))
         if options.spikes:
             kept[name] = (time[~spike], value[~spike])
-    return {name: s for name, s in kept.items() if len(s[0])}
+    return kept
 
 
 def outside_limits(name: str, readings: Series, options: Cleaning, found: list[Finding]) -> Series:
@@ -100,7 +99,7 @@ def _standing(series: AllSeries, options: Cleaning, found: list[Finding]) -> All
         return series
     time, speed = series["speed_kmh"]
     cuts: list[Stretch] = []
-    if "power_kw" in series and len(time):
+    if "power_kw" in series:
         instants, kw = series["power_kw"]
         charging = (kw < CHARGING_KW) & (np.abs(_held(series["speed_kmh"], instants)) < PARKED_KMH)
         for start, end in _runs(instants, charging, options.charging_s, options.max_gap_s):

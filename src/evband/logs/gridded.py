@@ -18,16 +18,13 @@ from evband.errors import LogError
 from evband.logs.cleaning import outside_limits
 from evband.logs.suspicion import suspicions
 from evband.trips.quality import Cleaning, Finding
-from evband.trips.readings import Readings, Series
+from evband.trips.readings import Readings, Series, not_empty
 
 
 def limited(series: Mapping[str, Series], options: Cleaning) -> tuple[dict[str, Series], list[Finding]]:
     """The series without values outside their channels' limits, and what was found."""
     found: list[Finding] = []
-    kept: dict[str, Series] = {}
-    for name, readings in series.items():
-        kept[name] = readings if name in ON_GRID else outside_limits(name, readings, options, found)
-    kept = {name: s for name, s in kept.items() if len(s[0])}
+    kept = not_empty({n: s if n in ON_GRID else outside_limits(n, s, options, found) for n, s in series.items()})
     return kept, found + suspicions(kept, found)
 
 

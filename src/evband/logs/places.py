@@ -12,7 +12,7 @@ from evband.channels import CHANNELS, COORDINATES
 from evband.errors import LogError
 from evband.terrain import Tiles, tidy_elevation
 from evband.trips import Trip
-from evband.trips.readings import Series
+from evband.trips.readings import Series, integral
 
 NOWHERE_DEG = 0.01  # a receiver without a fix writes 0, 0
 
@@ -49,9 +49,8 @@ def with_elevation(trip: Trip, tiles: Tiles, where: str) -> Trip:
         )
     time, lat = trip.series(COORDINATES[0])
     height = tiles.elevation_for(lat, trip.series(COORDINATES[1])[1])
-    at, speed = trip.series("speed_kmh")
-    driven = np.concatenate([[0.0], np.cumsum(np.diff(at) * (speed[1:] + speed[:-1]) / 2)]) / 3600.0
-    km = np.maximum.accumulate(np.interp(time, at, driven))
+    speed = trip.series("speed_kmh")
+    km = np.maximum.accumulate(np.interp(time, speed[0], integral(speed) / 3600.0))
     along, smooth, spikes = tidy_elevation(km, height)
     if not len(along):
         raise LogError(

@@ -22,10 +22,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evband.logs.sag import confirmed
-from evband.trips.readings import Series
+from evband.trips.readings import Series, trapezoids
 
 Array = NDArray[np.float64]
 
+LEAST = {"speed_kmh": 5.0, "elevation_m": 10.0}  # stands out by no more, at whatever distance
 SLOW = {"battery_voltage_v": 25.0, "soc_pct": 5.0, "ambient_temp_c": 6.0, "hvac_power_kw": 8.0}
 WATCHED = ("speed_kmh", "power_kw", "battery_current_a", "elevation_m", *SLOW)
 NOMINAL_V = 350.0  # where the log has no voltage
@@ -34,6 +35,7 @@ PASSES = 5  # a double spike shows its second half only when the first is gone
 _KW, _PEAKS, _TONNES = 25.0, 5.0, 2.5
 _MS2 = 7.0
 _SLOPE = 0.4
+_JUMP_M = 30.0
 _DROPOUT = 0.25
 _FEW_ZEROS = 0.03
 PIECE, MARGIN = 1 << 20, 100  # readings looked at in one go, for memory's sake; more around them
@@ -137,19 +139,19 @@ def _kilovolts(name: str, series: Mapping[str, Series]) -> float:
 
 def _least(name: str, series: Mapping[str, Series]) -> float:
     """The smallest of the channel's thresholds."""
-    return {"speed_kmh": 5.0, "elevation_m": 10.0, **SLOW}.get(name) or _KW / _kilovolts(name, series)
+    return {**LEAST, **SLOW}.get(name) or _KW / _kilovolts(name, series)
 
 
 def _allowed(name: str, series: Mapping[str, Series], at: Array, steps: Array, usual: float) -> Array:
     """[2, runs] or [runs]: how far a true reading may stand out from its neighbours."""
     if name == "speed_kmh":
-        return 5.0 + 3.6 * _MS2 * steps
+        return LEAST[name] + 3.6 * _MS2 * steps
     speed = series.get("speed_kmh")
     if speed is not None and not len(speed[0]):
         speed = None
     if name == "elevation_m":
         way = np.zeros(len(at)) if speed is None else np.abs(np.interp(at, *speed)) / 3.6
-        return 10.0 + _SLOPE * way * steps
+        return LEAST[name] + _SLOPE * way * steps
     if name in SLOW:
         return np.full(len(at), max(SLOW[name], 8.0 * usual))
     kv = _kilovolts(name, series)
@@ -175,7 +177,7 @@ def altitude_jumps(elevation: Series, speed: Series | None) -> NDArray[np.bool_]
     if len(value) < 3:
         return bogus
     way = np.diff(time) * 40.0 if speed is None or not len(speed[0]) else _driven(speed, time)
-    cuts = np.flatnonzero(np.abs(np.diff(value)) > 30.0 + _SLOPE * way) + 1
+    cuts = np.flatnonzero(np.abs(np.diff(value)) > _JUMP_M + _SLOPE * way) + 1
     if not len(cuts) or len(cuts) > MOST_JUMPS:
         return bogus
     along = np.concatenate([[0.0], np.cumsum(way)])
@@ -186,7 +188,7 @@ def altitude_jumps(elevation: Series, speed: Series | None) -> NDArray[np.bool_]
         trusted = stretches[start][inner]
         for k in way_out:
             near = stretches[k][outer]
-            apart = 30.0 + _SLOPE * abs(along[near] - along[trusted])
+            apart = _JUMP_M + _SLOPE * abs(along[near] - along[trusted])
             fits = not zeros[k] and abs(value[near] - value[trusted]) <= apart
             long = not zeros[k] and time[stretches[k][1]] - time[stretches[k][0]] > LONGEST_JUMP_S
             if fits or long:
@@ -198,6 +200,5 @@ def altitude_jumps(elevation: Series, speed: Series | None) -> NDArray[np.bool_]
 
 def _driven(speed: Series, time: Array) -> Array:
     """Metres between consecutive instants."""
-    at, kmh = speed
-    whole = np.concatenate([[0.0], np.cumsum(np.diff(at) * np.abs(kmh[1:] + kmh[:-1]) / 7.2)])
-    return np.diff(np.interp(time, at, whole))
+    whole = np.concatenate([[0.0], np.cumsum(np.abs(trapezoids(speed)) / 3.6)])
+    return np.diff(np.interp(time, speed[0], whole))

@@ -13,7 +13,7 @@ from evband.channels import CHANNELS, COORDINATES
 from evband.logs.consumption import minutes, total
 from evband.trips import Trip
 from evband.trips.grid import MAX_GAP_S
-from evband.trips.power import gap_of
+from evband.trips.power import gap_of, rate_of
 from evband.trips.quality import Finding
 
 
@@ -48,7 +48,7 @@ def _channel_summary(trip: Trip, name: str) -> dict[str, Any]:
         "name": name,
         "unit": CHANNELS[name].unit,
         "readings": len(value),
-        "rate_hz": float(1.0 / np.median(np.diff(time))) if len(time) > 1 else math.nan,
+        "rate_hz": rate_of(time),
         "min": float(value.min()),
         "median": float(np.median(value)),
         "max": float(value.max()),

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from evband.channels import CHANNELS, KM_PER_MILE, from_unit, known_units
 from evband.trips.power import is_slow
 from evband.trips.quality import Finding, Kind
-from evband.trips.readings import Series
+from evband.trips.readings import Series, integral, trapezoids
 
 Array = NDArray[np.float64]
 _LEAST = 60  # rows of driving that a suspicion takes
@@ -149,10 +149,10 @@ def _by_acceleration(series: Mapping[str, Series]) -> float | None:
     if "acceleration_ms2" not in series:
         return None
     time, speed = series["speed_kmh"]
-    at, measured = series["acceleration_ms2"]
+    measured = series["acceleration_ms2"]
     knots = np.arange(time[0], min(time[-1], time[0] + 36_000.0), 2.0)
-    whole = np.concatenate([[0.0], np.cumsum(np.diff(at) * (measured[1:] + measured[:-1]) / 2.0)])
-    own, theirs = np.diff(np.interp(knots, time, speed)) / 3.6, np.diff(np.interp(knots, at, whole))
+    own = np.diff(np.interp(knots, time, speed)) / 3.6
+    theirs = np.diff(np.interp(knots, measured[0], integral(measured)))
     moving = np.abs(own) + np.abs(theirs) > 0.2
     if moving.sum() < _LEAST or np.corrcoef(own[moving], theirs[moving])[0, 1] < 0.8:
         return None
@@ -163,10 +163,9 @@ def _by_distance(series: Mapping[str, Series]) -> float | None:
     """How many times longer the odometer's way is than the integral of speed, over at least 10 km."""
     if "distance_km" not in series:
         return None
-    time, speed = series["speed_kmh"]
     at, km = series["distance_km"]
-    step = np.diff(time)
-    driven = float(np.sum((step * (speed[1:] + speed[:-1]) / 2)[step <= 60.0])) / 3600.0
+    step = np.diff(series["speed_kmh"][0])
+    driven = float(np.sum(trapezoids(series["speed_kmh"])[step <= 60.0])) / 3600.0
     counted = float(km[-1] - km[0])
     if counted < 10.0 or driven <= 0.0 or (step > 60.0).any() or np.any(np.diff(km) < 0) or at[-1] <= at[0]:
         return None

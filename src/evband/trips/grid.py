@@ -31,7 +31,7 @@ from evband.errors import SettingsError
 from evband.trips import between
 from evband.trips.motion import SAME, Motion, bin_edges, mean_of
 from evband.trips.power import PowerCurve
-from evband.trips.readings import Series
+from evband.trips.readings import Series, not_empty
 
 Array = NDArray[np.float64]
 
@@ -64,7 +64,7 @@ def to_grid(
     """
     if not (np.isfinite(hz) and 0 < hz <= 1000):
         raise SettingsError(f"The grid rate is {hz} Hz; give one above 0 and at most 1000.")
-    series = {name: s for name, s in series.items() if len(s[0])}
+    series = not_empty(series)
     require("speed_kmh", series, where)
     width = 1.0 / hz
     time = series["speed_kmh"][0]

@@ -27,6 +27,11 @@ SLOW_S = 5.0
 """A log whose readings are further apart than this is a slow one: each reading stands for the interval that ends at it."""
 
 
+def rate_of(time_s: Array) -> float:
+    """Readings per second, by their median step; NaN of a single one."""
+    return float(1.0 / np.median(np.diff(time_s))) if len(time_s) > 1 else float("nan")
+
+
 def gap_of(time_s: Array, max_gap_s: float) -> float:
     """How far apart two readings may be without a gap between them: `max_gap_s`, or three steps of a slow log.
 

@@ -25,6 +25,22 @@ from numpy.typing import NDArray
 Series = tuple[NDArray[np.float64], NDArray[np.float64]]  # (time_s sorted, value), both [readings]
 
 
+def not_empty(series: Mapping[str, Series]) -> dict[str, Series]:
+    """Those that hold a reading."""
+    return {name: readings for name, readings in series.items() if len(readings[0])}
+
+
+def trapezoids(readings: Series) -> NDArray[np.float64]:
+    """[readings - 1]: the integral over each step from one reading to the next, the value straight in between."""
+    time, value = readings
+    return np.asarray(np.diff(time) * (value[1:] + value[:-1]) / 2)
+
+
+def integral(readings: Series) -> NDArray[np.float64]:
+    """[readings]: from the first reading up to each."""
+    return np.concatenate([[0.0], np.cumsum(trapezoids(readings))])
+
+
 @dataclass(frozen=True)
 class Readings:
     """One drive as logged. Channels may be read at instants of their own; a missing value is simply not there."""

@@ -16,9 +16,9 @@ from evband.channels import AGE, CHANNELS, COORDINATES, ON_GRID, VALUES, require
 from evband.errors import TripsError
 from evband.trips.grid import MAX_GAP_S, bin_inputs, to_grid
 from evband.trips.identity import ENOUGH, marks
-from evband.trips.power import gap_of
+from evband.trips.power import gap_of, rate_of
 from evband.trips.quality import Quality
-from evband.trips.readings import Series
+from evband.trips.readings import Series, trapezoids
 
 SLOWEST_S = 15.0
 """The longest step between readings that a model can be trained on from scratch."""
@@ -64,6 +64,10 @@ class Trip:
         present = ~np.isnan(values)  # null is NaN there, and nothing else is
         return time[present], values[present]
 
+    def column(self, name: str) -> NDArray[np.float64]:
+        """One column, NaN where it is unknown."""
+        return self.table[name].to_numpy().astype(float)
+
     @property
     def duration_s(self) -> float:
         """From the first row to the last, and on the grid the first row's bin too."""
@@ -78,16 +82,15 @@ class Trip:
         time, speed = self.series("speed_kmh")
         if self.hz:
             return float(speed.sum()) / self.hz / 3600.0
-        step = np.diff(time)
-        return float(np.sum((step * (speed[1:] + speed[:-1]) / 2)[step <= gap_of(time, MAX_GAP_S)])) / 3600.0
+        near = np.diff(time) <= gap_of(time, MAX_GAP_S)
+        return float(np.sum(trapezoids((time, speed))[near])) / 3600.0
 
     @property
     def rate_hz(self) -> float:
         """Rows per second on the grid, else speed readings per second (their median step)."""
         if self.hz:
             return self.hz
-        time = self.series("speed_kmh" if self.has("speed_kmh") else self.channels[0])[0]
-        return float(1.0 / np.median(np.diff(time))) if len(time) > 1 else float("nan")
+        return rate_of(self.series("speed_kmh" if self.has("speed_kmh") else self.channels[0])[0])
 
     @cached_property
     def fingerprint(self) -> str:
@@ -218,7 +221,7 @@ class Trips(Sequence[Trip]):
 
     def column(self, name: str) -> NDArray[np.float64]:
         """One channel of all trips end to end, NaN where it is unknown."""
-        return np.concatenate([trip.table[name].to_numpy().astype(float) for trip in self._trips])
+        return np.concatenate([trip.column(name) for trip in self._trips])
 
     def among(self, traces: Iterable[str]) -> list[str]:
         """Ids of the trips that left these traces, whole or in part, or of which a part did."""
@@ -304,13 +307,9 @@ class Trips(Sequence[Trip]):
         """Trips as they are, of one trip, of a list (what scikit-learn's folds make of Trips), or of a frame."""
         if isinstance(given, Trips):
             return given
-        return (
-            cls([given])
-            if isinstance(given, Trip)
-            else cls(given)
-            if isinstance(given, list)
-            else cls.from_frame(given)
-        )
+        if isinstance(given, Trip):
+            return cls([given])
+        return cls(given) if isinstance(given, list) else cls.from_frame(given)
 
     @classmethod
     def from_frame(cls, frame: Any) -> Trips:

@@ -16,7 +16,7 @@ from evband.channels import KM_PER_MILE
 from evband.errors import LogError
 from evband.logs.formats import clock, columns, text
 from evband.logs.formats.columns import Column
-from evband.trips.readings import Readings, ReadOptions
+from evband.trips.readings import Readings, ReadOptions, Series, trapezoids
 
 NAME = "Leaf Spy"
 _KNOWN: columns.Known = {
@@ -40,7 +40,7 @@ def read(path: Path, data: bytes, options: ReadOptions) -> list[Readings]:
     notes = [*table.notes]
     if "soc_pct" in found and np.median(found["soc_pct"][1]) < 0.05:  # some versions write percent
         found["soc_pct"] = (found["soc_pct"][0], 1e4 * found["soc_pct"][1])
-    if "speed_kmh" in found and _in_miles(*found["speed_kmh"], *found.get("distance_km", (np.empty(0), np.empty(0)))):
+    if "speed_kmh" in found and _in_miles(found["speed_kmh"], found.get("distance_km")):
         found["speed_kmh"] = (found["speed_kmh"][0], KM_PER_MILE * found["speed_kmh"][1])
         notes.append("speed_kmh: the odometer shows that 'Speed' is in mph")
     return columns.drives(path, NAME, found, tuple(notes))
@@ -61,15 +61,12 @@ def _time(path: Path, table: text.Table) -> NDArray[np.float64]:
     return clock.unroll(path, seconds, table.first_line)[0]
 
 
-def _in_miles(
-    time: NDArray[np.float64], speed: NDArray[np.float64], at: NDArray[np.float64], km: NDArray[np.float64]
-) -> bool:
+def _in_miles(speed: Series, odometer: Series | None) -> bool:
     """Whether the odometer's way is 1.6 times that of the speed, over at least 3 km of driving without gaps."""
-    if len(km) < 2 or len(time) < 3:
+    if odometer is None or len(odometer[0]) < 2 or len(speed[0]) < 3:
         return False
-    step = np.diff(time)
-    near = step < 30.0
-    driven = float(np.sum((step * (speed[1:] + speed[:-1]) / 7200.0)[near]))
-    counted = np.interp(time, at, km)
+    near = np.diff(speed[0]) < 30.0
+    driven = float(np.sum(trapezoids(speed)[near])) / 3600.0
+    counted = np.interp(speed[0], *odometer)
     way = float(np.sum(np.clip(np.diff(counted), 0.0, 5.0)[near]))
     return driven > 0 and way >= 3.0 and 1.4 < way / driven < 1.85
