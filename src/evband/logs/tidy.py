@@ -81,7 +81,7 @@ def frame_readings(
     if numbered:
         ignored.remove("segment")
     notes = (f"columns that are not channels were ignored: {', '.join(ignored)}",) if ignored else ()
-    numbers = frame.select([_number(frame, name, where) for name in ("time_s", *channels, *truth)])
+    numbers = frame.select([number(frame, name, where) for name in ("time_s", *channels, *truth)])
     if numbered:
         numbers = numbers.with_columns(frame["segment"].cast(pl.Int32))
     if not frame.height:
@@ -156,22 +156,22 @@ def grid_rate(times: Sequence[NDArray[np.float64]]) -> float | None:
     return plain if abs(plain - rate) <= 1e-6 * rate else rate
 
 
-def _number(frame: pl.DataFrame, name: str, where: str) -> pl.Series:
+def number(frame: pl.DataFrame, name: str, where: str) -> pl.Series:
     """A column as Float64, NaN and infinities as null."""
     column = frame[name]
     if name == "time_s" and column.dtype == pl.Float32:
         column = column.cast(pl.String)  # 0.1 as a 32-bit float is 0.1, not 0.10000000149
     if not (column.dtype.is_numeric() or column.dtype in (pl.String, pl.Null, pl.Boolean)):
         raise LogError(f"{where}: the column {name} holds {column.dtype}, not numbers; convert it first.")
-    number = column.cast(pl.Float64, strict=False)
-    bad = number.is_null() & column.is_not_null()
+    values = column.cast(pl.Float64, strict=False)
+    bad = values.is_null() & column.is_not_null()
     if bad.any():
         row = int(bad.arg_true()[0])
         raise LogError(
             f"{where}: {name} has {column[row]!r} in row {row + 1}, which is not a number; correct or empty that cell."
         )
-    wild = ~number.is_finite()
-    return number.set(wild, None).alias(name) if name != "time_s" and wild.any() else number
+    wild = ~values.is_finite()
+    return values.set(wild, None).alias(name) if name != "time_s" and wild.any() else values
 
 
 def _in_order(trip_id: str, part: pl.DataFrame, where: str) -> tuple[pl.DataFrame, tuple[str, ...]]:

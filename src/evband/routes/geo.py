@@ -13,12 +13,17 @@ EARTH_M = 6_371_008.8  # mean radius
 FARTHEST_M = 1e9  # of a sum of pieces; a route's own limit is far below
 
 
+def on_earth(lat: Array | float, lon: Array | float) -> NDArray[np.bool_]:
+    """Whether there is such a point."""
+    return np.asarray((np.abs(lat) <= 90.0) & (np.abs(lon) <= 180.0))
+
+
 def check_coordinates(lat: Array, lon: Array, where: str) -> None:
     """A LogError for the first point that is not on the earth, with a hint where the two are swapped."""
-    bad = ~((np.abs(lat) <= 90.0) & (np.abs(lon) <= 180.0))
+    bad = ~on_earth(lat, lon)
     if bad.any():
         i = int(np.argmax(bad))
-        hint = "latitude and longitude are swapped" if abs(lon[i]) <= 90 < abs(lat[i]) <= 180 else "correct it"
+        hint = "latitude and longitude are swapped" if on_earth(lon[i], lat[i]) else "correct it"
         raise LogError(
             f"{where}: point {i + 1} is at latitude {lat[i]:g}, longitude {lon[i]:g}, which cannot be; {hint}."
         )

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from evband.errors import LogError
 from evband.routes.geo import metres_between
-from evband.routes.speeds import road_speed
+from evband.routes.speeds import FASTEST_KMH, road_speed
 from evband.routes.way import MOST_POINTS, Way, from_points
 
 Array = NDArray[np.float64]
@@ -83,7 +83,7 @@ def _speeds(properties: dict[str, Any], points: int) -> Array:
     if isinstance(segments, list):
         return _from_steps(segments, points)
     own = properties.get("speed_kmh")
-    if isinstance(own, int | float) and not isinstance(own, bool) and 0 < own <= 350:
+    if isinstance(own, int | float) and not isinstance(own, bool) and 0 < own <= FASTEST_KMH:
         return np.full(points, float(own))
     return np.full(points, road_speed(properties.get("highway"), properties.get("maxspeed")))
 

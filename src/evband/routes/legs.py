@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from evband.routes.profile import Route
+from evband.routes.profile import Route, leg_speeds
+from evband.routes.speeds import FASTEST_KMH, SLOWEST_KMH
 
 MOST_LEGS = 20
 STEP_KM = 0.05  # of the profile of a drive
@@ -29,14 +30,14 @@ class Leg:
     stopped_s: float
 
 
-def legs(route: Route, most: int = MOST_LEGS) -> list[Leg]:
-    """The route in at most `most` stretches: those of its profile where they are few, else of equal length."""
+def legs(route: Route) -> list[Leg]:
+    """The route in at most `MOST_LEGS` stretches: those of its profile where they are few, else of equal length."""
     km = route.distance_km(route.time_s)
     own = _own_km(route)
-    if own is not None and len(own) - 1 <= most:
+    if own is not None and len(own) - 1 <= MOST_LEGS:
         edges = own
     else:
-        edges = np.linspace(0.0, km[-1], min(most, max(int(km[-1]), 1)) + 1)
+        edges = np.linspace(0.0, km[-1], min(MOST_LEGS, max(int(km[-1]), 1)) + 1)
     return [_leg(route, km, float(a), float(b), i == 0) for i, (a, b) in enumerate(pairwise(edges))]
 
 
@@ -48,14 +49,17 @@ def _own_km(route: Route) -> np.ndarray | None:
     return np.asarray(km - km[0])
 
 
+def _moving(route: Route, km: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(seconds from instant to instant, whether the car stands, seconds of motion up to each instant)."""
+    step, still = np.diff(route.time_s), np.diff(km) < 1e-9
+    return step, still, np.concatenate([[0.0], np.cumsum(np.where(still, 0.0, step))])
+
+
 def _leg(route: Route, km: np.ndarray, start: float, end: float, first: bool) -> Leg:
     """Halts at its end belong to a leg; those at the very start to the first."""
-    step, moved = np.diff(route.time_s), np.diff(km)
-    still = (moved < 1e-9) & (step > 0)
+    step, still, time = _moving(route, km)
     after = km[:-1] >= start - 1e-9 if first else km[:-1] > start + 1e-9
-    halts = step[still & after & (km[:-1] <= end + 1e-9)]
-    driving = ~still
-    time = np.concatenate([[0.0], np.cumsum(np.where(driving, step, 0.0))])
+    halts = step[still & (step > 0) & after & (km[:-1] <= end + 1e-9)]
     seconds = float(np.interp(end, km, time) - np.interp(start, km, time))
     inside = (km >= start - 1e-9) & (km <= end + 1e-9)
     climb = descent = None
@@ -69,9 +73,9 @@ def _leg(route: Route, km: np.ndarray, start: float, end: float, first: bool) ->
     return Leg(start, end, mean, max(fastest, mean), climb, descent, len(halts), float(halts.sum()))
 
 
-def summary(route: Route, most: int = MOST_LEGS) -> dict[str, Any]:
+def summary(route: Route) -> dict[str, Any]:
     """What `evband route --json` shows."""
-    stretches = legs(route, most)
+    stretches = legs(route)
     known = [leg for leg in stretches if leg.climb_m is not None and leg.descent_m is not None]
     return {
         "name": route.name,
@@ -103,7 +107,7 @@ def profile_of(route: Route) -> pl.DataFrame:
     holds = np.clip(np.searchsorted(at, fine + 1e-7, side="right") - 1, 0, len(at) - 1)
     halt = np.zeros(len(fine))
     halt[np.searchsorted(fine, at - 1e-6)] = stops
-    moving = np.where(speed > 0, speed, np.append(speed[1:], speed[-1]))  # a halt's leg goes on at the next speed
+    moving = np.append(leg_speeds(speed), speed[-1])
     columns = {"distance_km": fine, "speed_kmh": moving[holds]}
     standing = np.searchsorted(fine, at[speed == 0] - 1e-6)
     columns["speed_kmh"][standing] = 0.0
@@ -115,12 +119,10 @@ def profile_of(route: Route) -> pl.DataFrame:
 
 def _driven(route: Route, km: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Mean moving speed and halts of a drive every `STEP_KM`."""
-    step, moved = np.diff(route.time_s), np.diff(km)
-    still = moved < 1e-9
+    step, still, time = _moving(route, km)
     points = int(np.clip(km[-1] / STEP_KM, 1, 100_000)) + 1
     at = np.linspace(0.0, km[-1], points)
-    time = np.concatenate([[0.0], np.cumsum(np.where(still, 0.0, step))])
     seconds = np.diff(np.interp(at, km, time))
-    speed = np.clip(3600.0 * np.diff(at) / np.maximum(seconds, 1e-9), 3.0, 350.0)
+    speed = np.clip(3600.0 * np.diff(at) / np.maximum(seconds, 1e-9), SLOWEST_KMH, FASTEST_KMH)
     halts = np.bincount(np.clip(np.searchsorted(at, km[:-1][still] - 1e-9), 0, points - 1), step[still], points)
     return at, np.append(speed, speed[-1]), halts

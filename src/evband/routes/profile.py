@@ -16,8 +16,10 @@ from numpy.typing import NDArray
 
 from evband.channels import CHANNELS, DENSE, EDGES, READINGS
 from evband.errors import LogError
-from evband.logs.tidy import parse
+from evband.logs.tidy import number, parse
+from evband.routes.speeds import FASTEST_KMH
 from evband.trips import Trip, Trips
+from evband.trips.readings import integral
 
 Array = NDArray[np.float64]
 
@@ -138,7 +140,7 @@ class Route:
     def distance_km(self, at_s: Array) -> Array:
         """The integral of speed up to each instant."""
         step, v = np.diff(self.time_s), self.speed_kmh
-        whole = np.concatenate([[0.0], np.cumsum(step * (v[1:] + v[:-1]) / 2)])
+        whole = integral((self.time_s, v))
         i = np.clip(np.searchsorted(self.time_s, at_s, side="right") - 1, 0, len(step) - 1)
         x = np.clip(at_s - self.time_s[i], 0.0, step[i])
         slope = (v[i + 1] - v[i]) / np.where(step[i] > 0, step[i], 1.0)
@@ -176,9 +178,11 @@ def from_profile(table: pl.DataFrame, where: str, start_kmh: float = 0.0) -> Rou
     if table.height < 2:
         raise LogError(f"{where}: a route needs at least two points and has {table.height}; add where it ends.")
     speed = _numbers(table, "speed_kmh", where)
-    if (speed < 0).any() or (speed > CHANNELS["speed_kmh"].high).any():
-        row = int(np.argmax((speed < 0) | (speed > CHANNELS["speed_kmh"].high)))
-        raise LogError(f"{where}: speed_kmh is {speed[row]:g} in row {row + 1}; a route's speeds are 0 to 350 km/h.")
+    if (bad := (speed < 0) | (speed > FASTEST_KMH)).any():
+        row = int(np.argmax(bad))
+        raise LogError(
+            f"{where}: speed_kmh is {speed[row]:g} in row {row + 1}; a route's speeds are 0 to {FASTEST_KMH:g} km/h."
+        )
     by = "time_s" if "time_s" in table.columns else "distance_km"
     axis = _numbers(table, by, where)
     if (np.diff(axis) < CLOSEST).any():
@@ -208,7 +212,7 @@ def _check_extent(where: str, by: str, axis: Array, speed: Array, stops: Array) 
     """An error for a route that nobody drives: its time, halts and length are added up before anything is built of them."""
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         length = float(axis[-1] - axis[0])
-        leg = np.where(speed[:-1] > 0, speed[:-1], speed[1:])
+        leg = leg_speeds(speed)
         moving = leg > 0
         driving = length if by == "time_s" else 3600.0 * float(np.sum(np.diff(axis)[moving] / leg[moving]))
         seconds = driving + float(stops.sum())
@@ -225,7 +229,7 @@ def _check_extent(where: str, by: str, axis: Array, speed: Array, stops: Array) 
 
 def _along(table: pl.DataFrame, name: str, km: Array, where: str) -> tuple[Array, Array]:
     """A channel along the way; a forecast at a few points is enough, straight lines join them."""
-    column = _cast(table, name, where)
+    column = number(table, name, where).to_numpy()  # NaN where it has none
     known = np.isfinite(column)
     if not known.any():
         raise LogError(f"{where}: {name} has no value in any row; fill it in or leave the column out.")
@@ -238,7 +242,7 @@ def _along(table: pl.DataFrame, name: str, km: Array, where: str) -> tuple[Array
 
 
 def _numbers(table: pl.DataFrame, name: str, where: str, fill: float | None = None) -> Array:
-    column = _cast(table, name, where)
+    column = number(table, name, where).to_numpy()
     if fill is not None:
         return np.where(np.isfinite(column), column, fill)
     if not np.isfinite(column).all():
@@ -247,15 +251,9 @@ def _numbers(table: pl.DataFrame, name: str, where: str, fill: float | None = No
     return column
 
 
-def _cast(table: pl.DataFrame, name: str, where: str) -> Array:
-    column = table[name]
-    if not (column.dtype.is_numeric() or column.dtype in (pl.String, pl.Null)):
-        raise LogError(f"{where}: {name} holds {column.dtype}, not numbers; convert it first.")
-    number = column.cast(pl.Float64, strict=False)
-    bad = (number.is_null() & column.is_not_null()).arg_true()
-    if len(bad):
-        raise LogError(f"{where}: {name} is {column[int(bad[0])]!r} in row {int(bad[0]) + 1}, which is not a number.")
-    return number.fill_null(float("nan")).to_numpy().astype(float)
+def leg_speeds(speed: Array) -> Array:
+    """[points - 1]: what is driven from each point to the next; a halt's leg goes on at the next speed."""
+    return np.where(speed[:-1] > 0, speed[:-1], speed[1:])
 
 
 def _halts(time: Array, speed: Array, stops: Array) -> tuple[Array, Array]:
@@ -273,7 +271,7 @@ def _halts(time: Array, speed: Array, stops: Array) -> tuple[Array, Array]:
 def _legs(metres: Array, speed: Array, stops: Array, start: float) -> tuple[Array, Array]:
     """(time_s, speed_kmh) of legs driven at their speed, changing it at `RATE_MS2`: up after a point, down before it."""
     length = np.diff(metres)
-    leg = np.where(speed[:-1] > 0, speed[:-1], speed[1:])  # a halt's leg goes on at the next speed
+    leg = leg_speeds(speed)
     leg = np.where(leg > 0, leg, leg.max())
     node = np.append(np.append(start, np.minimum(leg[:-1], leg[1:])), leg[-1])
     halt = (speed == 0) | (stops > 0)

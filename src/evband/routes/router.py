@@ -10,7 +10,7 @@ from typing import Any
 
 from evband.errors import LogError, SettingsError
 from evband.routes import osrm, valhalla
-from evband.routes.geo import metres_between
+from evband.routes.geo import metres_between, on_earth
 from evband.routes.way import Way
 
 TIMEOUT_S = 20.0
@@ -27,19 +27,19 @@ def parse_point(text: str) -> Point:
         lat, lon = (float(part) for part in text.split(","))
     except ValueError:
         raise SettingsError(f"{text!r} is not a point; write latitude and longitude as 47.14,9.52.") from None
-    if not (abs(lat) <= 90 and abs(lon) <= 180):
+    if not on_earth(lat, lon):
         raise SettingsError(
             f"{text!r} is not on the earth; write latitude (-90..90) first, then longitude (-180..180)."
         )
     return lat, lon
 
 
-def ask(url: str, start: Point, end: Point, timeout_s: float = TIMEOUT_S) -> Way:
+def ask(url: str, start: Point, end: Point) -> Way:
     """The way from `start` to `end`; Valhalla also gives elevation, and speeds edge by edge."""
     base = url.rstrip("/")
     if urllib.parse.urlsplit(base).scheme not in ("http", "https"):
         raise SettingsError(f"{url}: a router's address begins with http:// or https://.")
-    way = _ask_osrm(base, start, end, timeout_s) or _ask_valhalla(base, start, end, timeout_s)
+    way = _ask_osrm(base, start, end) or _ask_valhalla(base, start, end)
     if way is None:
         raise LogError(f"{url}: this answers neither as OSRM nor as Valhalla; check the address and port.")
     if way.places is not None:
@@ -54,23 +54,23 @@ def ask(url: str, start: Point, end: Point, timeout_s: float = TIMEOUT_S) -> Way
     return way
 
 
-def _ask_osrm(base: str, start: Point, end: Point, timeout_s: float) -> Way | None:
+def _ask_osrm(base: str, start: Point, end: Point) -> Way | None:
     places = ";".join(f"{lon:.6f},{lat:.6f}" for lat, lon in (start, end))
     query = "annotations=true&overview=full&geometries=geojson&steps=false"
-    answer = _fetch(f"{base}/route/v1/driving/{places}?{query}", None, timeout_s)
+    answer = _fetch(f"{base}/route/v1/driving/{places}?{query}")
     if answer is None or "code" not in answer or "error_code" in answer:
         return None
     return osrm.read(answer, base)
 
 
-def _ask_valhalla(base: str, start: Point, end: Point, timeout_s: float) -> Way | None:
+def _ask_valhalla(base: str, start: Point, end: Point) -> Way | None:
     asked: dict[str, Any] = {
         "locations": [{"lat": lat, "lon": lon} for lat, lon in (start, end)],
         "costing": "auto",
         "units": "kilometers",
         "elevation_interval": ELEVATION_INTERVAL_M,
     }
-    answer = _fetch(f"{base}/route", asked, timeout_s)
+    answer = _fetch(f"{base}/route", asked)
     if answer is None or not ({"trip", "error_code"} & set(answer)):
         return None
     way = valhalla.read(answer, base)
@@ -78,19 +78,18 @@ def _ask_valhalla(base: str, start: Point, end: Point, timeout_s: float) -> Way 
     trace = _fetch(
         f"{base}/trace_attributes",
         {"encoded_polyline": shapes[0], "costing": "auto", "shape_match": "edge_walk", "units": "kilometers"},
-        timeout_s,
     )
     if len(shapes) != 1 or trace is None or "edges" not in trace:
         return way.noted("speeds are means over manoeuvres, because the router gave none for edges")
     return valhalla.joined(way, valhalla.read_trace(trace, base))
 
 
-def _fetch(url: str, body: dict[str, Any] | None, timeout_s: float) -> dict[str, Any] | None:
+def _fetch(url: str, body: dict[str, Any] | None = None) -> dict[str, Any] | None:
     """The JSON object at `url`, also of an answer that refuses; None where the answer is something else."""
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(url, data, {"Content-Type": "application/json", "User-Agent": "evband"})
     try:
-        with urllib.request.urlopen(request, timeout=timeout_s) as answer:
+        with urllib.request.urlopen(request, timeout=TIMEOUT_S) as answer:
             text = answer.read(LARGEST_BYTES + 1)
     except urllib.error.HTTPError as refused:
         text = refused.read(LARGEST_BYTES)

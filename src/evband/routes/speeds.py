@@ -17,7 +17,7 @@ import re
 import numpy as np
 from numpy.typing import NDArray
 
-from evband.channels import KM_PER_MILE
+from evband.channels import CHANNELS, KM_PER_MILE
 
 Array = NDArray[np.float64]
 
@@ -29,6 +29,7 @@ OF_LIMIT = 0.9
 OF_CLASS_ON_LINKS = 0.6
 TYPICAL_KMH = 60.0
 LEAST_M = 50.0  # shorter pieces are joined: a router's times come in tenths of a second
+FASTEST_KMH = CHANNELS["speed_kmh"].high
 SLOWEST_KMH = 3.0  # what a router's slower answers are driven at (a gate, a yard)
 
 

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evband.channels import KM_PER_MILE
+from evband.channels import KM_PER_MILE, conversion
 from evband.errors import LogError
 from evband.routes.geo import along, decode_polyline, scaled
-from evband.routes.speeds import OF_LIMIT, road_speed
+from evband.routes.speeds import FASTEST_KMH, OF_LIMIT, road_speed
 from evband.routes.way import Way, from_speeds
 
 Array = NDArray[np.float64]
@@ -77,7 +77,7 @@ def joined(route: Way, trace: Way) -> Way:
 
 def _edge_speed(edge: dict[str, Any], unit: float) -> float:
     speed = edge.get("speed")
-    if isinstance(speed, int | float) and 0 < speed * unit <= 350:
+    if isinstance(speed, int | float) and 0 < speed * unit <= FASTEST_KMH:
         return OF_LIMIT * float(speed) * unit
     limit = edge.get("speed_limit")
     return road_speed(edge.get("road_class"), limit * unit if isinstance(limit, int | float) else None)
@@ -87,7 +87,7 @@ def _heights(legs: list[dict[str, Any]], unit: float) -> tuple[Array, Array] | N
     """Elevation of all legs, each sampled every `elevation_interval` metres (feet beside miles)."""
     if not all(leg.get("elevation") and leg.get("elevation_interval") for leg in legs):
         return None
-    to_m = 0.3048 if unit != 1.0 else 1.0
+    to_m, _ = conversion("elevation_m", "m" if unit == 1.0 else "ft")
     km, height, start = [], [], 0.0
     for leg in legs:
         values = np.array(leg["elevation"], dtype=float) * to_m

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from evband.errors import LogError, SettingsError
 from evband.routes.geo import check_coordinates, step_metres
 from evband.routes.profile import LONGEST_KM, Route, from_profile
-from evband.routes.speeds import SLOWEST_KMH, TYPICAL_KMH, joined
-from evband.terrain import Tiles, tidy_elevation
+from evband.routes.speeds import FASTEST_KMH, SLOWEST_KMH, TYPICAL_KMH, joined
+from evband.terrain import Tiles, smoothing, tidy_elevation
 
 Array = NDArray[np.float64]
 
@@ -44,7 +44,9 @@ class Way:
         if self.places is None:
             raise LogError(f"{self.where}: it has no coordinates, so tiles cannot give its elevation; leave --dem out.")
         km, lat, lon = self.places
-        fine = np.linspace(km[0], km[-1], int(np.clip(1000 * (km[-1] - km[0]) / 25.0, 2, 200_000)))
+        fine = np.linspace(
+            km[0], km[-1], int(np.clip(1000 * (km[-1] - km[0]) / smoothing.STEP_M, 2, smoothing.MOST_POINTS))
+        )
         height = tiles.elevation_for(np.interp(fine, km, lat), np.interp(fine, km, lon))
         if not np.isfinite(height).any():
             raise LogError(f"{self.where}: the tiles have no elevation anywhere along it (voids, or the sea).")
@@ -52,8 +54,8 @@ class Way:
 
     def route(self, start_kmh: float = 0.0) -> Route:
         """This way as a route that starts at `start_kmh`."""
-        if self.fill_kmh is not None and not SLOWEST_KMH <= self.fill_kmh <= 350.0:
-            raise SettingsError(f"The speed is {self.fill_kmh} km/h; give one from {SLOWEST_KMH:g} to 350.")
+        if self.fill_kmh is not None and not SLOWEST_KMH <= self.fill_kmh <= FASTEST_KMH:
+            raise SettingsError(f"The speed is {self.fill_kmh} km/h; give one from {SLOWEST_KMH:g} to {FASTEST_KMH:g}.")
         known = np.isfinite(self.speed_kmh)
         notes = list(self.notes)
         fill = TYPICAL_KMH if self.fill_kmh is None else self.fill_kmh
@@ -147,7 +149,7 @@ def _timed(way: Way, step: Array, seconds: Array, halts: Array) -> Way:
     stops = np.bincount(np.minimum(at, len(length)), weights=halts, minlength=len(length) + 1)
     long = np.where(stops >= 5.0, stops, 0.0).astype(np.float64)
     speed = 3.6 * length / np.maximum(time, 1e-9)
-    if speed.max() > 350.0:
+    if speed.max() > FASTEST_KMH:
         i = int(np.argmax(speed))
         raise LogError(
             f"{way.where}: its times make {speed[i]:.0f} km/h at {ends[i] / 1000:.1f} km; correct them or drop the times."

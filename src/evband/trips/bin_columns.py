@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evband.channels import EDGES, ELECTRICAL, NEW_TRIP_S, STANDING_KMH
+from evband.channels import EDGES, NEW_TRIP_S, STANDING_KMH
 from evband.compiled import compiled
 from evband.trips.between import SLOW_BINS
 from evband.trips.between_numbers import end_speed, mean_speed, slope_of, speed_at, start_speed, sureness
 from evband.trips.bin_layout import EARLY, Array, Bins, Layout, Rows
-from evband.trips.grid import MAX_GAP_S, held_s
+from evband.trips.grid import MAX_GAP_S, UNCOUNTED, held_s
 from evband.trips.kept import kept, restore
 from evband.trips.motion import SAME
 
@@ -268,22 +268,19 @@ class BinColumns:
         inputs: Collection[str] | None = None,
     ) -> None:
         self.channels, self.vehicles, self.hz = channels, vehicles, hz
-        uncounted = ELECTRICAL | {"speed_kmh", "acceleration_ms2"}
         column = {name: j for j, name in enumerate(channels)}
         self.layout = Layout(
             1.0 / hz, max(max_gap_s, bridge_s), lag, column["speed_kmh"], column["acceleration_ms2"],
             column["power_kw"], column["battery_current_a"], column["battery_voltage_v"],
             np.array([max(max_gap_s, bridge_s) if name == "speed_kmh" else held_s(name, bridge_s) for name in channels]),
-            np.array([name not in uncounted and (inputs is None or name in inputs) for name in channels]),
+            np.array([name not in UNCOUNTED and (inputs is None or name in inputs) for name in channels]),
         )  # fmt: skip
-        shape = vehicles, len(channels)
+        shapes: dict[str, tuple[int, ...]] = dict.fromkeys(("last_t", "last_v", "sums", "counts"), (len(channels),))
+        shapes |= dict.fromkeys(("mark", "next", "before"), (2,))
+        shapes |= {"early_t": (EARLY,), "early_v": (EARLY, len(channels))}
         self.bins = Bins(
-            np.full(vehicles, np.nan), np.zeros(vehicles, np.int64), np.full(vehicles, np.nan),
-            np.full(shape, np.nan), np.full(shape, np.nan), np.zeros(shape), np.zeros(shape, np.int64),
-            np.full((vehicles, 2), np.nan), np.full((vehicles, 2), np.nan), np.full((vehicles, 2), np.nan),
-            np.ones(vehicles, bool), np.full(vehicles, -1), np.zeros(vehicles, bool),
-            np.full((vehicles, EARLY), -np.inf), np.full((vehicles, EARLY, len(channels)), np.nan),
-        )  # fmt: skip
+            *(np.full((vehicles, *shapes.get(name, ())), _EMPTY.get(name, np.nan)) for name in Bins._fields)
+        )
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -338,3 +335,4 @@ def _cut(rows: Rows, count: int) -> Rows:
 
 
 _EMPTY = {"open": 0, "sums": 0.0, "counts": 0, "broken": True, "known": -1, "idle": False, "early_t": -np.inf}
+"""What a column of `Bins` holds before anything is read; NaN in those that are not named."""

@@ -7,14 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from evband.channels import AGE, EDGES, ELECTRICAL, READINGS
+from evband.channels import AGE, EDGES, READINGS
 from evband.trips import between_numbers as between
 from evband.trips.between import SLOW_BINS
-from evband.trips.grid import MAX_GAP_S, held_s
+from evband.trips.grid import MAX_GAP_S, UNCOUNTED, held_s
 from evband.trips.motion import SAME
 
 SPEED = "speed_kmh"
-_UNCOUNTED = ELECTRICAL | {SPEED, "acceleration_ms2", *EDGES, READINGS, AGE}  # their coming and going breaks no segment
 
 
 @dataclass(slots=True)
@@ -134,7 +133,7 @@ class Bins:
         if SPEED not in values:
             self.broken = True
             return None
-        known = frozenset(values.keys() - _UNCOUNTED)
+        known = frozenset(values.keys() - UNCOUNTED)
         anew, self.broken = self.broken or known != self.known, False
         self.known = known
         return Row(end, values, anew)

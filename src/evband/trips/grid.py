@@ -42,6 +42,10 @@ LONGEST_BRIDGE_S = 120.0
 """No grid bridges a longer silence."""
 
 
+UNCOUNTED = ELECTRICAL | {"speed_kmh", "acceleration_ms2", *ON_GRID, AGE}
+"""Columns whose coming and going begins no segment of a stream: power comes when it comes, and motion is known in every row."""
+
+
 def held_s(name: str, bridge_s: float) -> float:
     """How long a reading of this channel stands for those that follow, on a grid that bridges silences or does not (0)."""
     own = CHANNELS[name].max_age_s
