@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from evband.simulation.vehicles import import_fastsim
 
 Array = NDArray[np.float64]
+AT_REST_MS = 0.005  # slower is standing still
 Reference = tuple[Array, Array]  # (time_s, speed in m/s): corner points of the speed asked for
 
 
@@ -74,6 +75,27 @@ def smooth_noise(count: int, memory: float, rng: np.random.Generator) -> Array:
     return np.interp(np.arange(count), stride * np.arange(len(noise)), noise)
 
 
+def hills(end_m: float, wave_m: float, rng: np.random.Generator) -> tuple[Array, Array]:
+    """(metres along the way, height) every 20 m: hills of some 10 m within a kilometre on waves of `wave_m` in some five."""
+    posts = np.arange(0.0, end_m, 20.0)
+    return posts, 9.0 * smooth_noise(len(posts), 35.0, rng) + wave_m * smooth_noise(len(posts), 250.0, rng)
+
+
+def elevation_and_grade(distance_m: Array, posts: Array, height: Array) -> tuple[Array, Array]:
+    """(elevation [m], grade [-]) at these distances, straight between posts."""
+    return np.interp(distance_m, posts, height), np.interp(distance_m, posts, np.gradient(height, posts))
+
+
+def rolling(speed_ms: Array) -> Array:
+    """How much of a driver's restlessness a car shows: none at rest, all of it from some 8 m/s on."""
+    return np.asarray(1.0 - np.exp(-((speed_ms / 4.0) ** 2)))
+
+
+def around(rng: np.random.Generator, middle: float, spread: float) -> float:
+    """A log-normal draw."""
+    return float(middle * np.exp(spread * rng.standard_normal()))
+
+
 def follow(reference: Reference, step_s: float, count: int, wander_kmh: float, rng: np.random.Generator) -> Array:
     """The speed driven [count] at steps of `step_s`: the reference rounded off, late, and with a slow wander about it.
 
@@ -86,8 +108,7 @@ def follow(reference: Reference, step_s: float, count: int, wander_kmh: float, r
     late, rounding = rng.uniform(0.2, 0.5), rng.uniform(0.7, 1.1)
     asked = np.interp(time_s - late, *reference)
     speed = gaussian_filter1d(asked, rounding / step_s, mode="nearest")
-    rolling = 1.0 - np.exp(-((speed / 4.0) ** 2))
     wander = wander_kmh / 3.6 * smooth_noise(count, 4.0 / step_s, rng)
-    speed = np.maximum(speed + rolling * wander, 0.0)
-    speed[speed < 0.005] = 0.0
+    speed = np.maximum(speed + rolling(speed) * wander, 0.0)
+    speed[speed < AT_REST_MS] = 0.0
     return np.asarray(speed)

@@ -11,6 +11,7 @@ from evband.simulation.bench import bench_run
 from evband.simulation.highway import highway_drive
 from evband.simulation.vehicles import CARS
 from evband.trips import Trips
+from evband.trips.readings import trapezoids
 
 NAMES: tuple[str, ...] = tuple(CARS)
 TRUTH = ("true_power_kw", "true_scale_kw", "true_nu")
@@ -74,8 +75,7 @@ def summary(log: pl.DataFrame) -> pl.DataFrame:
 
 def _integral(rows: pl.DataFrame, column: str) -> float:
     """Over time, by trapezoids."""
-    y = rows[column].to_numpy()
-    return float(np.diff(rows["time_s"].to_numpy()) @ (y[1:] + y[:-1])) / 2.0
+    return float(trapezoids((rows["time_s"].to_numpy(), rows[column].to_numpy())).sum())
 
 
 def _one(name: str, trip: int, hz: float, seed: int) -> pl.DataFrame:

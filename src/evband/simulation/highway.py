@@ -17,9 +17,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from evband.simulation.cycles import follow, random_drive, smooth_noise
+from evband.simulation.cycles import elevation_and_grade, follow, hills, random_drive, smooth_noise
 from evband.simulation.physics import Physics, drive
 from evband.simulation.vehicles import CARS, GRAVITY, Car
+from evband.vehicles.physics import COOLING_ABOVE_C, HEATING_BELOW_C
 
 Array = NDArray[np.float64]
 
@@ -54,7 +55,8 @@ def highway_drive(trip: int, rng: np.random.Generator) -> pl.DataFrame:
     count = int(reference[0][-1] / STEP_S) + 1
     speed = follow(reference, STEP_S, count, 1.5, rng)
     distance = np.cumsum(speed) * STEP_S
-    elevation, grade = _terrain(distance, rng)
+    posts, height = hills(distance[-1] + 40.0, 25.0, rng)
+    elevation, grade = elevation_and_grade(distance, posts, 220.0 + height)
     wind = day.wind_ms + 0.8 * smooth_noise(count, 600.0 / STEP_S, rng)
     gusts = wind + GUST_MS * smooth_noise(count, 6.0 / STEP_S, rng)
     air = car.drag_kg_per_m * ((speed + gusts) * np.abs(speed + gusts) - speed**2)
@@ -84,23 +86,11 @@ def _stretches(trip: int, rng: np.random.Generator) -> list[tuple[str, float]]:
 
 
 def _weather(rng: np.random.Generator) -> Weather:
-    """Auxiliaries: 300 W, 100 W per degree under 18 C, 80 W per degree over 22 C, and 150 W of habits nobody logs."""
+    """Auxiliaries: 300 W, 100 W per degree of heating, 80 W per degree of cooling, and 150 W of habits nobody logs."""
     ambient = float(rng.uniform(-5.0, 30.0))
-    aux = (
-        300.0
-        + 100.0 * max(0.0, 18.0 - ambient)
-        + 80.0 * max(0.0, ambient - 22.0)
-        + 150.0 * float(rng.standard_normal())
-    )
+    heating, cooling = max(0.0, HEATING_BELOW_C - ambient), max(0.0, ambient - COOLING_ABOVE_C)
+    aux = 300.0 + 100.0 * heating + 80.0 * cooling + 150.0 * float(rng.standard_normal())
     return Weather(ambient, float(3.5 * rng.standard_normal()), max(150.0, aux), float(rng.uniform(0.0, 250.0)))
-
-
-def _terrain(distance_m: Array, rng: np.random.Generator) -> tuple[Array, Array]:
-    """(elevation [m], grade [-]) along the way: hills of some 10 m within a kilometre on waves of some 30 m in ten."""
-    posts = np.arange(0.0, distance_m[-1] + 40.0, 20.0)
-    hills = 9.0 * smooth_noise(len(posts), 700.0 / 20.0, rng) + 25.0 * smooth_noise(len(posts), 5000.0 / 20.0, rng)
-    elevation = 220.0 + hills
-    return np.interp(distance_m, posts, elevation), np.interp(distance_m, posts, np.gradient(elevation, posts))
 
 
 def _signals(car: Car, truth: Physics, rng: np.random.Generator) -> dict[str, Array]:

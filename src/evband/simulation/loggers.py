@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from evband.simulation.cycles import smooth_noise
+from evband.simulation.cycles import around, smooth_noise
 
 Array = NDArray[np.float64]
 
@@ -44,35 +44,32 @@ def draw_logger(rng: np.random.Generator) -> Logger:
     """
     kind, normal = rng.random(), rng.standard_normal
 
-    def around(middle: float, spread: float) -> float:
-        return float(middle * np.exp(spread * normal()))
-
     common: dict[str, Any] = {
-        "elevation": bool(rng.random() < 0.6), "elevation_noise_m": around(0.6, 0.9),
+        "elevation": bool(rng.random() < 0.6), "elevation_noise_m": around(rng, 0.6, 0.9),
         "elevation_step_m": float(rng.choice([0.01, 0.1, 1.0])), "ambient": bool(rng.random() < 0.75),
         "ambient_bias_c": float(1.5 * normal()), "jitter": 0.15,
     }  # fmt: skip
     if kind < 0.6:
         return Logger(
             speed_every_s=float(rng.uniform(0.1, 0.3)), speed_step_kmh=float(rng.choice([0.01, 0.05, 0.1])),
-            speed_gain=1.0 + 0.005 * normal(), speed_late_s=abs(0.1 * normal()), speed_noise_kmh=around(0.03, 0.6),
+            speed_gain=1.0 + 0.005 * normal(), speed_late_s=abs(0.1 * normal()), speed_noise_kmh=around(rng, 0.03, 0.6),
             power_every_s=float(rng.uniform(0.1, 0.3)), power_mean=True, power_late_s=0.15 * normal(),
-            power_noise=around(0.008, 0.6), **common,
+            power_noise=around(rng, 0.008, 0.6), **common,
         )  # fmt: skip
     if kind < 0.85:
         return Logger(
             speed_every_s=float(rng.uniform(0.5, 1.6)), speed_step_kmh=float(rng.choice([0.01, 0.1, 0.5, 1.0])),
             speed_gain=1.0 + float(rng.random() < 0.5) * rng.uniform(-0.01, 0.045),
-            speed_late_s=max(0.0, 0.2 + 0.4 * normal()), speed_noise_kmh=around(0.12, 0.9),
+            speed_late_s=max(0.0, 0.2 + 0.4 * normal()), speed_noise_kmh=around(rng, 0.12, 0.9),
             power_every_s=float(rng.uniform(0.4, 1.6)), power_mean=bool(rng.random() < 0.2),
-            power_late_s=0.2 + 0.5 * normal(), power_noise=around(0.02, 0.8), **common,
+            power_late_s=0.2 + 0.5 * normal(), power_noise=around(rng, 0.02, 0.8), **common,
         )  # fmt: skip
     common["jitter"] = float(rng.choice([0.0, 0.15]))
     return Logger(
         speed_every_s=float(rng.choice([1.0, 1.0, 2.0, 2.0, 3.0, 5.0])), speed_step_kmh=float(rng.choice([0.01, 0.1, 1.0])),
-        speed_gain=1.0, speed_late_s=abs(1.5 + 1.2 * normal()), speed_noise_kmh=around(0.35, 0.6),
+        speed_gain=1.0, speed_late_s=abs(1.5 + 1.2 * normal()), speed_noise_kmh=around(rng, 0.35, 0.6),
         power_every_s=float(rng.choice([0.5, 1.0, 2.0])), power_mean=False, power_late_s=0.5 * normal(),
-        power_noise=around(0.03, 0.8), **common,
+        power_noise=around(rng, 0.03, 0.8), **common,
     )  # fmt: skip
 
 

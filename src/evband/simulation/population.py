@@ -15,10 +15,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from evband.simulation import physics
-from evband.simulation.cycles import Road, follow, random_drive, smooth_noise
+from evband.simulation import cycles, physics
+from evband.simulation.cycles import Road, around, follow, random_drive, smooth_noise
 from evband.simulation.loggers import Logger, draw_logger, logged
 from evband.simulation.vehicles import GRAVITY, WHEEL_INERTIA, import_fastsim, vehicle_settings
+from evband.vehicles.physics import AIR_DENSITY, COOLING_ABOVE_C, HEATING_BELOW_C
 
 Array = NDArray[np.float64]
 
@@ -70,42 +71,42 @@ def draw(rng: np.random.Generator) -> Specimen:
     """A vehicle from what is sold: mostly cars, some vans, a few buses and trucks."""
     kind = rng.random()
     if kind < 0.88:
-        mass, bulk = _around(rng, 1780.0, 0.20), 1.0
+        mass, bulk = around(rng, 1780.0, 0.20), 1.0
     elif kind < 0.96:
         mass, bulk = float(rng.uniform(2000.0, 3800.0)), 1.4
     else:
         mass, bulk = float(np.exp(rng.uniform(np.log(6000.0), np.log(22000.0)))), 1.0
     heavy = mass > HEAVY_KG
     more = 3.0 if heavy else 1.0
-    cda = float(np.clip(bulk * 0.62 * (mass / 1700.0) ** 0.6 * _around(rng, 1.0, 0.13), 0.45, 8.0))
-    crr = float(rng.uniform(0.0055, 0.0085)) if heavy else _around(rng, 0.0088, 0.12)
+    cda = float(np.clip(bulk * 0.62 * (mass / 1700.0) ** 0.6 * around(rng, 1.0, 0.13), 0.45, 8.0))
+    crr = float(rng.uniform(0.0055, 0.0085)) if heavy else around(rng, 0.0088, 0.12)
     heat_pump = 0.5 if rng.random() < 0.4 else 1.0
     return Specimen(
         sheet=(mass, cda, crr),
         mass_kg=mass * (1.0 + MASS_ERROR * rng.standard_normal()),
-        cda_m2=cda * _around(rng, 1.0, CDA_ERROR),
-        crr=crr * _around(rng, 1.0, CRR_ERROR),
-        motor_kw=mass * (float(rng.uniform(0.012, 0.022)) if heavy else _around(rng, 0.075, 0.3)),
+        cda_m2=cda * around(rng, 1.0, CDA_ERROR),
+        crr=crr * around(rng, 1.0, CRR_ERROR),
+        motor_kw=mass * (float(rng.uniform(0.012, 0.022)) if heavy else around(rng, 0.075, 0.3)),
         peak_efficiency=float(rng.uniform(0.91, 0.965)),
         low_load_loss=float(rng.uniform(0.01, 0.08)),
         transmission=float(rng.uniform(0.965, 0.99)),
         battery=float(rng.uniform(0.97, 0.995)),
         regeneration=float(np.sqrt(rng.beta(10.0, 1.3))),
-        regeneration_kw=mass / 1000.0 * _around(rng, 28.0, 0.45),
-        regeneration_ms2=_around(rng, 1.8, 0.4),
+        regeneration_kw=mass / 1000.0 * around(rng, 28.0, 0.45),
+        regeneration_ms2=around(rng, 1.8, 0.4),
         copper=float(rng.uniform(0.0, 0.25)),
         spinning=float(rng.uniform(0.0, 0.010)),
         creep_ms=float(rng.uniform(3.0, 14.0)) / 3.6,
-        aux_kw=more * _around(rng, 0.4, 0.4),
-        heating_kw_c=more * heat_pump * _around(rng, 0.125, 0.4),
-        cooling_kw_c=more * _around(rng, 0.07, 0.4),
+        aux_kw=more * around(rng, 0.4, 0.4),
+        heating_kw_c=more * heat_pump * around(rng, 0.125, 0.4),
+        cooling_kw_c=more * around(rng, 0.07, 0.4),
         cabin_kw=more * float(rng.uniform(3.0, 7.0)),
         warm_up=float(rng.uniform(0.5, 3.0)),
         warm_up_s=float(rng.uniform(150.0, 600.0)),
-        terrain=_around(rng, 0.7, 0.8),
-        hurry=_around(rng, 1.0, 0.25),
+        terrain=around(rng, 0.7, 0.8),
+        hurry=around(rng, 1.0, 0.25),
         town=float(rng.random()),
-        restless_ms2=_around(rng, 0.15 if heavy else 0.38, 0.45),
+        restless_ms2=around(rng, 0.15 if heavy else 0.38, 0.45),
         restless_s=float(rng.uniform(0.5, 1.8)),
         logger=draw_logger(rng),
     )
@@ -118,7 +119,10 @@ def drive(car: Specimen, minutes: float, rng: np.random.Generator) -> pl.DataFra
     count = len(speed)
     load = rng.uniform(-0.25, 0.25) if car.heavy else float(rng.random() < 1 / 3) * rng.uniform(0.0, 0.15)
     mass = car.mass_kg * (1.0 + load)
-    elevation, grade = _terrain(car, np.cumsum(speed) * STEP_S, rng)
+    distance = np.cumsum(speed) * STEP_S
+    posts, height = cycles.hills(distance[-1] + 60.0, 30.0, rng)
+    height = car.terrain * height + float(rng.uniform(0.0, 400.0))
+    elevation, grade = cycles.elevation_and_grade(distance, posts, height)
     force = _resistance(car, mass, speed, elevation, grade, ambient, rng)
     achieved, power = drive_train(car, mass, speed, force)
     power = _with_regeneration(car, mass, achieved, power, _limit_kw(car, rng)) + _auxiliaries(car, count, ambient, rng)
@@ -129,7 +133,7 @@ def drive(car: Specimen, minutes: float, rng: np.random.Generator) -> pl.DataFra
 
 def bench_kw(car: Specimen, speed: Array) -> Array:
     """Battery power [count] on a warm bench at 20 C, cabin and lights off, the battery free to take all that the motor brakes."""
-    force = 0.6 * car.cda_m2 * speed**2 + car.crr * car.mass_kg * GRAVITY * np.tanh(speed / 0.5)
+    force = 0.5 * AIR_DENSITY * car.cda_m2 * speed**2 + car.crr * car.mass_kg * GRAVITY * np.tanh(speed / 0.5)
     achieved, power = drive_train(car, car.mass_kg, speed, force)
     return _with_regeneration(car, car.mass_kg, achieved, power, car.regeneration_kw) + BENCH_AUX * car.aux_kw
 
@@ -147,18 +151,10 @@ def _restless(car: Specimen, speed: Array, rng: np.random.Generator) -> Array:
     Without them only noisy loggers make a speed rough, and who learns from that takes every rough speed for a noisy log.
     """
     memory = car.restless_s / STEP_S
-    size = (
-        car.restless_ms2 * 2.0**0.5 * car.restless_s
-    )  # m/s, for noise whose correlation falls as exp(-(lag / 2 memory)^2)
+    size = car.restless_ms2 * 2.0**0.5 * car.restless_s  # m/s, for noise correlated as exp(-(lag / 2 memory)^2)
     bursts = np.exp(0.8 * smooth_noise(len(speed), 12.0 / STEP_S, rng) - 0.64)
-    rolling = 1.0 - np.exp(-((speed / 4.0) ** 2))
-    rough = speed + size * bursts * rolling * smooth_noise(len(speed), memory, rng)
-    return np.asarray(np.where(speed > 0.005, np.maximum(rough, 0.0), 0.0))
-
-
-def _around(rng: np.random.Generator, middle: float, spread: float) -> float:
-    """A log-normal draw."""
-    return float(middle * np.exp(spread * rng.standard_normal()))
+    rough = speed + size * bursts * cycles.rolling(speed) * smooth_noise(len(speed), memory, rng)
+    return np.asarray(np.where(speed > cycles.AT_REST_MS, np.maximum(rough, 0.0), 0.0))
 
 
 def _roads(car: Specimen) -> dict[str, Road]:
@@ -182,20 +178,12 @@ def _stretches(car: Specimen, rng: np.random.Generator) -> list[tuple[str, float
     return [(str(kind), float(rng.uniform(90.0, 420.0))) for kind in kinds]
 
 
-def _terrain(car: Specimen, distance_m: Array, rng: np.random.Generator) -> tuple[Array, Array]:
-    """(elevation, grade) of hills within a kilometre on waves of five."""
-    posts = np.arange(0.0, distance_m[-1] + 60.0, 20.0)
-    waves = 9.0 * smooth_noise(len(posts), 35.0, rng) + 30.0 * smooth_noise(len(posts), 250.0, rng)
-    height = car.terrain * waves + float(rng.uniform(0.0, 400.0))
-    return np.interp(distance_m, posts, height), np.interp(distance_m, posts, np.gradient(height, posts))
-
-
 def _resistance(
     car: Specimen, mass: float, speed: Array, elevation: Array, grade: Array, ambient: float, rng: np.random.Generator
 ) -> Array:
     """Drag in wind, rolling resistance of cold or wet tyres that warm up, slope; in N."""
     count = len(speed)
-    density = 1.2 * 293.15 / (273.15 + ambient) * np.exp(-elevation / 8400.0)
+    density = AIR_DENSITY * 293.15 / (273.15 + ambient) * np.exp(-elevation / 8400.0)
     heading = rng.uniform(0.0, 2.0 * np.pi) + 1.5 * smooth_noise(count, 60.0 / STEP_S, rng)
     wind = 0.7 * abs(3.0 * rng.standard_normal()) * np.cos(heading) + 0.6 * smooth_noise(count, 8.0 / STEP_S, rng)
     wet = 1.12 if rng.random() < 0.25 else 1.0
@@ -245,9 +233,10 @@ def _with_regeneration(car: Specimen, mass: float, speed: Array, power: Array, l
 
 def _auxiliaries(car: Specimen, count: int, ambient: float, rng: np.random.Generator) -> Array:
     """kW of everything but traction: the cabin draws more at first, by taste, and one in eight drivers has it off."""
-    asked = car.heating_kw_c * max(0.0, 18.0 - ambient) + car.cooling_kw_c * max(0.0, ambient - 22.0)
-    asked *= _around(rng, 1.0, 0.35) * float(rng.random() > 0.12)
+    heating, cooling = max(0.0, HEATING_BELOW_C - ambient), max(0.0, ambient - COOLING_ABOVE_C)
+    asked = car.heating_kw_c * heating + car.cooling_kw_c * cooling
+    asked *= around(rng, 1.0, 0.35) * float(rng.random() > 0.12)
     at_first = car.warm_up * rng.uniform(0.2, 1.2) * np.exp(-np.arange(count) * STEP_S / car.warm_up_s)
     cabin = np.minimum(asked * (1.0 + at_first), car.cabin_kw)
     cycling = 1.0 + 0.25 * smooth_noise(count, 40.0 / STEP_S, rng)
-    return np.asarray(car.aux_kw * _around(rng, 1.0, 0.2) + np.maximum(cabin * cycling, 0.0))
+    return np.asarray(car.aux_kw * around(rng, 1.0, 0.2) + np.maximum(cabin * cycling, 0.0))

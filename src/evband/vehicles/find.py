@@ -51,7 +51,7 @@ def find(name: str, own: Sequence[Sheet] = ()) -> Sheet:
             one = any_of(found)
             if one is not None:
                 return one
-        listed = "; ".join(_titled(sheet) for sheet in found[:12]) + (" ..." if len(found) > 12 else "")
+        listed = "; ".join(sheet.title for sheet in found[:12]) + (" ..." if len(found) > 12 else "")
         raise VehicleError(f"{name!r} is {len(found)} vehicles: {listed}; write which one.")
     near = nearest(name, own)
     name = name if len(name) <= 60 else name[:60] + "..."
@@ -67,20 +67,20 @@ def search(name: str, own: Sequence[Sheet] = ()) -> tuple[Sheet, ...]:
     sheets = _all(own)
     if not words:
         return ()
-    exact = [sheet for sheet in sheets if words in (_words(sheet.name), _words(_titled(sheet)))]
+    exact = [sheet for sheet in sheets if words in (_words(sheet.name), _words(sheet.title))]
     if exact:
         return tuple(exact[:1])  # a user's own sheet stands before the catalogue's of the same name
-    found = tuple(sheet for sheet in sheets if _has(words, _words(_titled(sheet))))
+    found = tuple(sheet for sheet in sheets if _has(words, _words(sheet.title)))
     run = "".join(words)  # 'etron' for e-tron
     return found or tuple(sheet for sheet in sheets if len(run) > 3 and run in "".join(_words(sheet.name)))
 
 
-def nearest(name: str, own: Sequence[Sheet] = (), most: int = 5) -> list[str]:
-    """Names that look most like this one."""
+def nearest(name: str, own: Sequence[Sheet] = ()) -> list[str]:
+    """The five names that look most like this one."""
     names = {" ".join(_words(sheet.name)): sheet.name for sheet in _all(own)}
     wanted = _words(name[:100])[:8]
     score = {key: _likeness(wanted, key) for key in names}
-    return [names[key] for key in sorted(score, key=lambda key: (-score[key], key))[:most]]
+    return [names[key] for key in sorted(score, key=lambda key: (-score[key], key))[:5]]
 
 
 def _likeness(wanted: tuple[str, ...], key: str) -> float:
@@ -117,10 +117,6 @@ def _sheet(data: dict[str, Any], where: str, bases: Sequence[Sheet]) -> Sheet:
 
 def _all(own: Sequence[Sheet]) -> tuple[Sheet, ...]:
     return (*own, *catalogue())
-
-
-def _titled(sheet: Sheet) -> str:
-    return f"{sheet.name} ({sheet.years})" if sheet.years else sheet.name
 
 
 def _words(name: str) -> tuple[str, ...]:

@@ -13,13 +13,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, get_args
 
-from evband.channels import KM_PER_MILE
+from evband.channels import KM_PER_MILE, conversion
 from evband.errors import VehicleError
 
 Body = Literal["car", "suv", "van", "bus", "truck"]
 Source = Literal["maker", "epa", "wltp", "coast-down", "user", "estimate", "sharpened"]
 
-LBF = 4.4482216152605  # N
+LBF, _ = conversion("force_n", "lbf")
 
 UNITS: dict[str, str] = {
     "kerb_kg": "kg", "load_kg": "kg", "cd": "", "area_m2": "m2", "cda_m2": "m2", "crr": "", "battery_kwh": "kWh",
@@ -80,6 +80,11 @@ class Sheet:
 
     def __post_init__(self) -> None:
         _check(self)
+
+    @property
+    def title(self) -> str:
+        """Its name, and the years in which it was made where these are known."""
+        return f"{self.name} ({self.years})" if self.years else self.name
 
     @property
     def mass_kg(self) -> float:
@@ -190,8 +195,12 @@ def _check_keys(data: Mapping[str, Any], where: str) -> None:
     if not isinstance(data.get("heat_pump"), bool | None):
         raise VehicleError(f"{where}: heat_pump is {data['heat_pump']!r}; write true or false.")
     mass = data.get("coast_down_mass_kg", 1.0)
-    if isinstance(mass, bool) or not isinstance(mass, int | float) or not 0 < mass < 1e6:
+    if not _is_number(mass) or not 0 < mass < 1e6:
         raise VehicleError(f"{where}: coast_down_mass_kg is {mass!r}; write the mass of the test in kg.")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e12
 
 
 def _number(name: str, given: Any, source: dict[str, Source], spread: dict[str, float], where: str) -> float:
@@ -200,13 +209,13 @@ def _number(name: str, given: Any, source: dict[str, Source], spread: dict[str, 
         given = [given.get("value"), given.get("source", "user"), given.get("spread")]
     value, kind, width = (*given, None)[:3] if isinstance(given, list | tuple) and len(given) > 1 else (given, "user", None)  # fmt: skip
     form = f'{where}: {name} is {given!r}; write {name} = 1.0, or [1.0, "maker"], or [1.0, "maker", 0.05].'
-    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 1e12:
+    if not _is_number(value):
         raise VehicleError(form)
     if kind not in get_args(Source):
         raise VehicleError(f"{where}: the source of {name} is {kind!r}; write one of {', '.join(get_args(Source))}.")
     source[name] = kind
     if width is not None:
-        if isinstance(width, bool) or not isinstance(width, int | float) or not abs(width) < 1e12:
+        if not _is_number(width):
             raise VehicleError(form)
         spread[name] = float(width)
     return float(value)
@@ -219,7 +228,7 @@ def _coast_down(data: dict[str, Any], where: str) -> tuple[float, float, float] 
     if given is None and imperial is None:
         return None
     letters = given if imperial is None else imperial
-    if not isinstance(letters, list | tuple) or len(letters) != 3 or not all(isinstance(x, int | float) and abs(x) < 1e12 for x in letters):  # fmt: skip
+    if not isinstance(letters, list | tuple) or len(letters) != 3 or not all(map(_is_number, letters)):
         raise VehicleError(
             f"{where}: a coast-down is three numbers [A, B, C] of F = A + B v + C v^2; it is {letters!r}."
         )

@@ -49,7 +49,7 @@ def any_of(variants: Sequence[Sheet]) -> Sheet | None:
         coast_down_mass_kg=None,
         source=dict.fromkeys(numbers, estimate),
         spread=spread,
-        note="mean of " + ", ".join(f"{sheet.name} ({sheet.years})" for sheet in variants),
+        note="mean of " + ", ".join(sheet.title for sheet in variants),
         **{**dropped, **numbers},  # type: ignore[arg-type]
     )
 
