@@ -6,7 +6,7 @@ import zipfile
 import numpy as np
 import pytest
 
-from evband.errors import LogError
+from evband.errors import EvbandError, LogError
 from evband.logs import border
 from evband.logs.formats.ved import fresh
 from evband.logs.reading import read_trips
@@ -50,6 +50,9 @@ def test_leaf_spy_in_km_and_in_miles(tmp_path):
     (trip,) = read(tmp_path, LEAF + miles)
     assert median(trip, "speed_kmh") == pytest.approx(72.4, abs=0.1)
     assert any("mph" in note for note in trip.report.notes)
+    rows = "".join(leaf_row(i, 45.0, 5000 + 0.0625 * i) for i in range(100))
+    (trip,) = read(tmp_path, LEAF.replace("Odo(km)", "Odo(mi)") + rows)
+    assert median(trip, "speed_kmh") == pytest.approx(72.4, abs=0.1)
 
 
 def test_leaf_spy_without_an_epoch_and_over_two_drives(tmp_path):
@@ -96,6 +99,18 @@ def test_teslafi_is_in_miles_and_one_row_per_minute(tmp_path):
     assert median(trip, "speed_kmh") == pytest.approx(96.56, abs=0.01)
     assert trip.report.of("rate")
     assert trip.distance_km == pytest.approx(62.8, abs=0.5)
+
+
+def test_teslamate_without_the_column_of_drives_is_cut_where_it_is_silent(tmp_path):
+    rows = [position(i, 7) for i in range(60)] + [position(i, 8).replace(" 11:", " 15:") for i in range(60)]
+    trips = read(tmp_path, POSITIONS.replace("drive_id", "number") + "".join(rows))
+    assert (trips.ids, trips[0].report.format) == (("log_1", "log_2"), "TeslaMate")
+
+
+def test_a_clock_of_seconds_is_not_scan_my_teslas(tmp_path):
+    rows = "".join(f"{0.5 * i},{50 + i % 9},350,{20 + i % 5}\n" for i in range(100))
+    with pytest.raises(EvbandError, match="no reader knows"):
+        read(tmp_path, "Time,Speed,Battery voltage,Battery current\n" + rows)
 
 
 def test_scan_my_tesla_counts_milliseconds_and_fills_what_changed(tmp_path):

@@ -124,3 +124,40 @@ def test_a_table_that_names_its_units_needs_no_map(tmp_path):
     assert median(trip, "speed_kmh") == pytest.approx(32 * 1.609344)
     with pytest.raises(EvbandError, match="write-map"):
         read(tmp_path, "Timestamp;Speed;Power\n" + rows)
+
+
+@pytest.mark.parametrize(
+    ("header", "row"),
+    [
+        ("timestamp,vehicle_speed_kph,pack_power_w", "2024-05-01T10:00:{i:02}-05:00,{v},{w}"),
+        (",speed_kmph,power_w", "2024-05-01 10:00:{i:02}.000000,{v},{w}"),  # a frame's index
+        ("Datum;Uhrzeit;Geschwindigkeit in km/h;Leistung in kW", "01.05.2024;10:00:{i:02};{v};{kw}"),
+        ("# StartTime = 05/01/2024 10:00:00 AM\nTime (sec), Vehicle speed (mph), Power (kW)", "{i}.0, {mph}, {p}"),
+        ("Time,Vehicle Speed,Battery Current,Battery Voltage\ns,km/h,A,V", "{i},{v},{a},400"),
+        ("Time (s),Speed (km/h),Voltage (V),Current (A),12V Current (A)", "{i},{v},400,{a},3"),
+        ("timestamp,speed_mph,power_w", "{ns},{mph},{w}"),
+        ("Lap,Elapsed Time (ms),Speed (MPH),Power Level (KW)", "1,{i}000,{mph},{p}"),
+    ],
+)
+def test_tables_of_many_hands(tmp_path, header, row):
+    kw = [8 + i % 7 for i in range(60)]
+    rows = [
+        row.format(i=i, v=50 + i % 5, mph=(50 + i % 5) / 1.609344, w=1000 * p, p=p, kw=f"{p},0", a=2.5 * p, ns=(1704454018 + i) * 10**9)
+        for i, p in enumerate(kw)
+    ]  # fmt: skip
+    (trip,) = read(tmp_path, "\n".join([header, *rows]))
+    time, speed = trip.series("speed_kmh")
+    np.testing.assert_allclose(time - time[0], np.arange(60), atol=1e-6)
+    np.testing.assert_allclose(speed, [50 + i % 5 for i in range(60)])
+    np.testing.assert_allclose(trip.series("power_kw")[1], kw)
+
+
+def test_cars_and_trips_in_one_table_stay_apart(tmp_path):
+    rows = [
+        f"{car},{trip},{i},{40 + i % 9 + 10 * trip},{9 + i % 5}" for trip in (1, 2) for i in range(60) for car in "AB"
+    ]
+    text = "\n".join(["vehicle_id,trip,Time (s),Speed (km/h),Battery power (kW)", *rows])
+    trips = read(tmp_path, text)
+    assert trips.ids == ("A_1", "B_1", "A_2", "B_2")
+    assert {median(trip, "speed_kmh") for trip in trips} == {54.0, 64.0}
+    assert all(len(trip) == 60 for trip in trips)

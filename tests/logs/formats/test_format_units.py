@@ -67,10 +67,27 @@ def test_the_shipped_table_claims_each_of_its_names():
      "[BMS] Auxillary Battery Voltage", "OBD Module Voltage", "[ICCU] Aux. Battery Current", "[BMS] Available Discharge Power", "Battery DC Max Voltage",
      "[MCU] EOP Torque", "[ADAS] Lateral acceleration", "[BMS] Battery Inlet Temperature", "12V Batteriestrom", "[C6.Charger] Hochspannungsgleichstrom Onboardlader",
      "State of health", "[ICCU] Aux. Battery State of Charge", "PTC heater battery kW", "[MCU] Motor phase current (rms)", "Geschwindigkeit Radsensor Durchschnitt",
-     "Макс. ток заряда батареи", "Напряжение ячейки батареи", "Средняя скорость", "Скорость вращения колеса", "Напряжение 12В батареи"],
+     "Макс. ток заряда батареи", "Напряжение ячейки батареи", "Средняя скорость", "Скорость вращения колеса", "Напряжение 12В батареи",
+     "Maksymalny prąd baterii", "Ortalama hız", "单体电池电压", "배터리 충전 전류", "Akun latausvirta"],
 )  # fmt: skip
 def test_what_only_sounds_alike_claims_nothing(name):
     assert [c for c, alias in aliases.table({}).items() if alias.rank(aliases.plain(name)) is not None] == []
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["Kjøretøyets hastighet", "Batteristrøm", "Batterispenning", "Utetemperatur"], ["Køretøjets hastighed", "Batteristrøm", "Batterispænding", "Udetemperatur"],
+        ["Ajoneuvon nopeus", "Akun virta", "Akun jännite", "Ulkolämpötila"], ["Araç hızı", "Batarya akımı", "Batarya gerilimi", "Dış sıcaklık"],
+        ["车速", "电池电流", "电池电压", "环境温度"], ["차량 속도", "배터리 전류", "배터리 전압", "외기 온도"],
+    ],
+)  # fmt: skip
+def test_names_in_more_languages(names):
+    wanted = ["speed_kmh", "battery_current_a", "battery_voltage_v", "ambient_temp_c"]
+    columns = zip(map(str, range(4)), names, ["km/h", "A", "V", "℃"], strict=True)
+    assert {c.column: c.channel for c in claims.find(columns, aliases.table({}))} == dict(
+        zip(map(str, range(4)), wanted, strict=True)
+    )
 
 
 def test_no_word_excludes_itself():

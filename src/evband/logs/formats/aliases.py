@@ -26,9 +26,13 @@ def plain(name: str) -> str:
     >>> plain("[8C.BMS] Außentemperatur (berechnet)")
     'aussentemperatur berechnet'
     """
-    text = unicodedata.normalize("NFKD", _TAG.sub("", name)).casefold().translate(_LETTERS)
-    text = "".join(c for c in text if not unicodedata.combining(c))
-    return _OTHER.sub(" ", text).strip()
+    return _OTHER.sub(" ", _bare(_TAG.sub("", name))).strip()
+
+
+def _bare(text: str) -> str:
+    """Without case and accents."""
+    text = unicodedata.normalize("NFKD", text).casefold().translate(_LETTERS)
+    return "".join(c for c in text if not unicodedata.combining(c))
 
 
 _BY_WORDS, _LAST = 10_000, 20_000  # ranks: listed names, then names by their words, then last resorts
@@ -74,8 +78,8 @@ def _alias(entry: Mapping[str, list]) -> Alias:
     low, high = entry["range"]
     return Alias(
         names=_ranks(entry["names"]),
-        words=tuple(tuple(group) for group in entry.get("words", ())),
-        exclude=tuple(entry.get("not", ())),
+        words=tuple(tuple(map(_bare, group)) for group in entry.get("words", ())),
+        exclude=tuple(map(_bare, entry.get("not", ()))),
         last=_ranks(entry.get("last", ())),
         low=float(low),
         high=float(high),

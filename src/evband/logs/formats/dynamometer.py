@@ -17,7 +17,7 @@ from evband.logs import border
 from evband.logs.formats import aliases as alias_table
 from evband.logs.formats import claims, clock, columns, text
 from evband.logs.formats.naming import trip_id
-from evband.logs.formats.units import is_unit, unit_for
+from evband.logs.formats.units import is_unit, unit_for, units_row
 from evband.trips.readings import Readings, ReadOptions
 
 NAME = "dynamometer"
@@ -50,8 +50,8 @@ def read(path: Path, data: bytes, options: ReadOptions) -> list[Readings]:
     table = text.table(path, data, row=_header_row(data[: border.HEAD]))
     split = [_split(name) for name in table.header]
     frame, first_line = table.frame, table.first_line
-    units = [str(cell or "").strip(" []()") for cell in frame.row(0)[: len(split)]]
-    if _is_units_row(units):
+    units = units_row([str(cell or "") for cell in frame.row(0)[: len(split)]])
+    if units is not None:
         split = [(name, unit or below) for (name, unit), below in zip(split, units, strict=True)]
         frame, first_line = frame[1:], first_line + 1
         if frame.height == 0:
@@ -80,15 +80,6 @@ def _split(header: str) -> tuple[str, str]:
 def _ours(name: str) -> str:
     """Speeds without a unit are km/h here; of the rest the channel's own unit is the default anyway."""
     return "km/h" if alias_table.plain(name) in {alias_table.plain(n) for n in _NAMES["speed_kmh"]} else ""
-
-
-def _is_units_row(row: list[str]) -> bool:
-    filled = [cell for cell in row if cell]
-    return (
-        bool(filled)
-        and not any(cell.replace(".", "").replace("-", "").isdigit() for cell in filled)
-        and any(map(is_unit, filled))
-    )
 
 
 def _time(path: Path, table: text.Table, split: list[tuple[str, str]]) -> tuple[NDArray[np.float64], list[str]]:

@@ -21,7 +21,8 @@ from evband.trips.readings import Readings, ReadOptions, Series, trapezoids
 NAME = "Leaf Spy"
 _KNOWN: columns.Known = {
     "speed": "speed_kmh", "elv": "elevation_m", "pack volts": "battery_voltage_v", "pack amps": "battery_current_a",
-    "ambient": Column("ambient_temp_c", "f"), "odo(km)": "distance_km", "soc": Column("soc_pct", "%", 1e-4),
+    "ambient": Column("ambient_temp_c", "f"), "odo(km)": "distance_km", "odo(mi)": Column("distance_km", "mi"),
+    "soc": Column("soc_pct", "%", 1e-4),
 }  # fmt: skip
 _CABIN = {"est pwr a/c(50w)": 0.05, "est pwr htr(250w)": 0.25}
 

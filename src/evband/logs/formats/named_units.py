@@ -1,11 +1,12 @@
 """Any table with a time and a speed whose names end in their units: `time_ms,speed_mps,battery_power_w`, `Timestamp;Speed [mph];Power [kW]`.
 
-It is asked last. A unit stands in brackets or after the last underscore; a column without a unit is taken only where its name leaves no
-doubt, as in every other format.
+It is asked last. A unit stands in brackets, after the last underscore or blank, or in a row of its own under the names; a column without
+a unit is taken only where its name leaves no doubt, as in every other format. Columns that number trips or cars keep them apart.
 """
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -16,66 +17,136 @@ from evband.channels import from_unit
 from evband.errors import LogError
 from evband.logs.formats import aliases as alias_table
 from evband.logs.formats import claims, clock, columns, text
-from evband.logs.formats.units import is_unit, unit_for
-from evband.logs.telemetry import MILLISECONDS
+from evband.logs.formats.naming import trip_id
+from evband.logs.formats.units import is_unit, unit_for, units_row
 from evband.trips.readings import Readings, ReadOptions
 
 NAME = "table with units"
-TIMES = ("time", "timestamp", "date time", "datetime", "date", "utc", "elapsed time", "elapsed", "epoch", "t")
+TIMES = (
+    "time", "timestamp", "time stamp", "date time", "datetime", "utc", "elapsed time", "elapsed", "epoch", "t", "local time", "time utc",
+    "zeit", "zeitstempel", "datum uhrzeit", "uhrzeit", "temps", "horodatage", "hora", "czas", "cas", "tijd", "date", "datum",
+)  # fmt: skip
+_DAYS = ("date", "datum")
+_KEYS = (
+    "vehicle id",
+    "vehicle",
+    "vehid",
+    "car id",
+    "car",
+    "vin",
+    "trip id",
+    "trip",
+    "tripid",
+    "drive id",
+    "session id",
+    "session",
+)
+_PACK = {
+    "voltage": "battery voltage",
+    "current": "battery current",
+    "spannung": "batteriespannung",
+    "strom": "batteriestrom",
+}
+_ELECTRICAL = {"battery_voltage_v", "battery_current_a", "power_kw"}
+
+Names = list[tuple[str, str]]  # name and unit of each column
 
 
 def split(header: str) -> tuple[str, str]:
-    """Name and unit, from brackets or after the last underscore.
+    """Name and unit, from brackets or after the last underscore or blank.
 
-    >>> split("Speed [mph]"), split("battery_power_w"), split("motor_speed")
-    (('Speed', 'mph'), ('battery_power', 'w'), ('motor_speed', ''))
+    >>> split("Speed [mph]"), split("battery_power_w"), split("Leistung in kW"), split("Motor RPM")
+    (('Speed', 'mph'), ('battery_power', 'w'), ('Leistung', 'kW'), ('Motor RPM', ''))
     """
     name, unit = claims.split_unit(header)
     if unit:
         return name, unit
-    name, _, unit = header.strip().rpartition("_")
-    return (name, unit) if name and is_unit(unit) else (header.strip(), "")
+    for sign, least in (("_", 1), (" ", 2)):
+        name, _, unit = header.strip().rpartition(sign)
+        if name and len(unit) >= least and is_unit(unit) and unit_for("motor_rpm", unit) is None:
+            return name.removesuffix(" in"), unit
+    return header.strip(), ""
+
+
+def _names(header: list[str], below: list[str]) -> Names:
+    units = units_row(below) or []
+    units += [""] * (len(header) - len(units))
+    return [(name, unit or under) for (name, unit), under in zip(map(split, header), units, strict=False)]
 
 
 def detect(head: bytes) -> bool:
     """A time, and a speed with its unit."""
-    header = [split(cell) for cell in text.header(head)[0] if cell]
-    aliases = alias_table.table({})
-    speeds = [c for c in claims.find([(n, n, u) for n, u in header if u], aliases) if c.channel == "speed_kmh"]
-    return any(claim.unit for claim in speeds) and _time_column(header) is not None
+    below = text.below_header(head)
+    names = _names(text.header(head)[0], below)
+    found = claims.find([(name, name, unit) for name, unit in names if name and unit], alias_table.table({}))
+    return (
+        any(claim.channel == "speed_kmh" and claim.unit for claim in found) and _time_column(names, below) is not None
+    )
 
 
 def read(path: Path, data: bytes, options: ReadOptions) -> list[Readings]:
-    """The drives of a table, cut where it is silent."""
+    """The drives of a table, cut where it is silent, those of each trip and car apart."""
     table = text.table(path, data)
-    header = [split(cell) for cell in table.header]
-    when = _time_column(header)
-    if when is None:
+    below = [str(cell or "") for cell in table.frame.row(0)]
+    names = _names(table.header, below)
+    frame = table.frame if units_row(below) is None else table.frame[1:]
+    when = _time_column(names, below)
+    if when is None or not frame.height:
         raise LogError(f"{path}: no column is named time or timestamp; name it in a --map file.")
-    time, notes = _time(path, table, when, header[when][1])
     aliases = alias_table.table(options.aliases)
-    found = claims.find([(str(i), *own) for i, own in enumerate(header) if i != when and own[0]], aliases)
-    readings = {claim.column: claims.series(time, columns.numbers(table.frame, int(claim.column))) for claim in found}
-    series, chosen = claims.settle(path, found, readings, aliases, app_power=False, columns=table.header)
-    return columns.drives(path, NAME, series, (*chosen, *notes, *table.notes))
+    found = _found(names, when, aliases)
+    trips = []
+    for name, part in _parts(path, frame, names):
+        time, notes = _time(path, text.Table(part, table.header, table.first_line), names, when)
+        readings = {claim.column: claims.series(time, columns.numbers(part, int(claim.column))) for claim in found}
+        series, chosen = claims.settle(path, found, readings, aliases, app_power=False, columns=table.header)
+        trips += columns.drives(path, NAME, series, (*chosen, *notes, *table.notes), name)
+    return trips
 
 
-def _time_column(header: list[tuple[str, str]]) -> int | None:
-    """The best name of a time whose unit, if it has one, is a time's."""
+def _found(names: Names, when: int, aliases: dict[str, alias_table.Alias]) -> list[claims.Claim]:
+    """The claims; where none is of the battery, a bare `Voltage [V]` and `Current [A]` are its."""
+    named = [(str(i), *own) for i, own in enumerate(names) if i != when and own[0]]
+    found = claims.find(named, aliases)
+    if not any(claim.channel in _ELECTRICAL for claim in found):
+        found = claims.find([(i, _PACK.get(alias_table.plain(name), name), unit) for i, name, unit in named], aliases)
+    return found
+
+
+def _parts(path: Path, frame: pl.DataFrame, names: Names) -> list[tuple[str, pl.DataFrame]]:
+    """The rows of each trip of each car, and what they are called; all of them where no column numbers either."""
+    keys = [
+        str(i)
+        for i, (name, unit) in enumerate(names)
+        if not unit and alias_table.plain(name) in _KEYS and 1 < frame[str(i)].n_unique() <= frame.height // 10
+    ]
+    if not keys:
+        return [(trip_id(path), frame)]
+    parts = frame.partition_by(keys, maintain_order=True, as_dict=True)
+    return [("_".join(map(str, key)), part) for key, part in parts.items() if part.height > 1]
+
+
+def _time_column(names: Names, below: list[str]) -> int | None:
+    """The best name of a time whose unit, if it has one, is a time's; else a first column of clocks without a name, a frame's index."""
     ranks = {
         TIMES.index(plain): i
-        for i, (name, unit) in reversed(list(enumerate(header)))
+        for i, (name, unit) in reversed(list(enumerate(names)))
         if (plain := alias_table.plain(name)) in TIMES and (not unit or unit_for("time_s", unit))
     }
-    return ranks[min(ranks)] if ranks else None
+    if ranks:
+        return ranks[min(ranks)]
+    return 0 if below and not names[0][0] and re.search(r"\d:\d\d", below[0]) else None
 
 
-def _time(path: Path, table: text.Table, column: int, unit: str) -> tuple[NDArray[np.float64], list[str]]:
-    cells = table.frame[str(column)].cast(pl.String)
-    known = unit_for("time_s", unit) if unit else None
+def _time(path: Path, table: text.Table, names: Names, column: int) -> tuple[NDArray[np.float64], list[str]]:
     value = columns.numbers(table.frame, column)
-    if known is None and not np.isfinite(value).any():
-        return clock.unroll(path, clock.since_first_day(cells), table.first_line)
-    if known is None:
-        known = "ms" if float(np.nanmedian(np.abs(value))) > MILLISECONDS else "s"
-    return clock.unroll(path, from_unit("time_s", value, known), table.first_line, daily=False)
+    unit = unit_for("time_s", names[column][1]) if names[column][1] else None
+    if unit is not None:
+        return clock.unroll(path, from_unit("time_s", value, unit), table.first_line, daily=False)
+    if np.isfinite(value).any():
+        return clock.unroll(path, clock.of_numbers(value), table.first_line, daily=False)
+    cells = table.frame[str(column)].cast(pl.String)
+    days = [i for i, (name, _) in enumerate(names) if i != column and alias_table.plain(name) in _DAYS]
+    if days:
+        cells = table.frame[str(days[0])].cast(pl.String).str.replace(r"\s+\d{1,2}:\d{2}.*$", "") + " " + cells
+    return clock.unroll(path, clock.since_first_day(cells), table.first_line)

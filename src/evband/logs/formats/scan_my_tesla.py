@@ -19,14 +19,19 @@ _KNOWN = {
     "odometer": "distance_km", "soc": "soc_pct", "rr torque measured": "motor_torque_nm",
 }  # fmt: skip
 _CABIN = {"heating/cooling": 1.0}
+_LEAST_MS = 5  # between rows: no log is written faster
 
 
 def detect(head: bytes) -> bool:
-    """Time first, and its names for the battery, without units."""
-    header = text.header(head)[0]
+    """Time first, in steps that are no seconds, and its names for the battery, without units."""
+    header, delimiter = text.header(head)
     found = set(columns.names(header))
     theirs = {"battery voltage", "battery current"} <= found and not any(name.startswith("dy_") for name in found)
-    return theirs and header[0].casefold() == "time"
+    if not theirs or header[0].casefold() != "time":
+        return False
+    first = [text.cells(line, delimiter)[0] for line in text.lines(head) if line.strip()]
+    times = [float(cell) for cell in first if cell.replace(".", "", 1).isdigit()]
+    return len(times) > 1 and times[-1] - times[0] > _LEAST_MS * (len(times) - 1)
 
 
 def read(path: Path, data: bytes, options: ReadOptions) -> list[Readings]:

@@ -21,15 +21,16 @@ from evband.trips.readings import Readings, ReadOptions
 NAME = "TeslaMate"
 _COPY = re.compile(rb"^COPY (?:public\.)?positions \(([^)\n]*)\) FROM stdin;[^\n]*\n", re.MULTILINE)
 _NEEDED = {"date", "speed", "power"}
+_THEIRS = {"drive_id", "car_id", "ideal_battery_range_km", "rated_battery_range_km", "est_battery_range_km"}
 
 
 def detect(head: bytes) -> bool:
-    """A dump with the table, or its names for date, speed, power and the drive."""
-    return _is_dump(head) or columns.has(head, *_NEEDED, "drive_id")
+    """A dump with the table, or its names for date, speed, power and one that only it has."""
+    return _is_dump(head) or (columns.has(head, *_NEEDED) and any(columns.has(head, name) for name in _THEIRS))
 
 
 def read(path: Path, data: bytes, options: ReadOptions) -> list[Readings]:
-    """One drive for each drive_id."""
+    """One drive for each drive_id; where the export lacks it, cut where speed is silent."""
     if _is_dump(data):
         frame, header = _dump(path, data)
     else:

@@ -68,6 +68,12 @@ def header(head: bytes, row: int | None = None) -> tuple[list[str], str]:
     return _cut(next(iter(lines(head, row + 1)[row:]), ""))
 
 
+def below_header(head: bytes) -> list[str]:
+    """The cells of the line under the header."""
+    row = _header_row(head)
+    return cells(next(iter(lines(head, row + 2)[row + 1 :]), ""), header(head, row)[1])
+
+
 @dataclass(frozen=True)
 class Table:
     """A table's cells; `first_line` is the file's line number of row 0."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Sequence
 from functools import cache
 
 from evband.channels import known_units
 
 # unit of evband.channels -> other spellings, by language and habit; compared after `_plain`
 _SPELLINGS = {
-    "km/h": "kmph km/hr kmhr km/u km/t kilometers/hour kilometres/hour км/ч км/год",
+    "km/h": "kmh kph kmph km/hr kmhr km/u km/t kilometers/hour kilometres/hour км/ч км/год",
     "mph": "mi/h mi/hr miles/h mile/h miles/hour mil/h milles/h mijl/u",
     "m/s": "mps meters/second metres/second meter/second м/с",
     "kn": "kt kts knots",
@@ -66,6 +67,17 @@ def unit_for(channel: str, unit: str) -> str | None:
         if candidate is not None and candidate in known_units(channel):
             return candidate
     return None
+
+
+def units_row(cells: Sequence[str]) -> list[str] | None:
+    """A row of units under the names, without brackets; None where the row is not one.
+
+    >>> units_row(["s", "[km/h]", ""]), units_row(["0.0", "50", "n/a"])
+    (['s', 'km/h', ''], None)
+    """
+    units = [cell.strip(" []()") for cell in cells]
+    numbers = any(unit.lstrip("-+")[:1].isdigit() and not is_unit(unit) for unit in units)
+    return units if not numbers and any(map(is_unit, units)) else None
 
 
 def is_unit(unit: str) -> bool:
