@@ -54,7 +54,7 @@ class CarRoutes:
         number, _, ranges, _ = found
         ambient = float(self._service.assembler.last_v[number, AMBIENT])
         capacity = self._service.roster.cars[number].capacity_kwh or TYPICAL_KWH
-        return ranges.ways.plan(route_of(text), None if ambient != ambient else ambient, capacity)()
+        return ranges.ways.plan(route_of(text), None if ambient != ambient else ambient, capacity)
 
     def set(self, car: str, way: Way | None, text: str = "", driven_km: float | None = None) -> None:
         """Give a car a planned way, from where it is now or was after `driven_km` of this drive."""

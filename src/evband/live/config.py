@@ -13,7 +13,10 @@ from evband.errors import SettingsError
 from evband.files import read_toml
 
 MOST_BYTES = 16 << 20  # of a configuration: twenty thousand cars have 4 MB
-SOURCES = ("ovms", "teslamate", "fleet_telemetry", "wican", "json", "abrp", "elm327", "replay")
+SOURCES = {  # and what each cannot do without
+    "ovms": "topic", "teslamate": "topic", "fleet_telemetry": "topic", "wican": "topic", "json": None, "abrp": None,
+    "elm327": "port", "replay": "file",
+}  # fmt: skip
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 LOCAL = ("127.0.0.1", "::1", "localhost")
 Section = TypeVar("Section")
@@ -214,8 +217,7 @@ def _check_cars(config: Config, where: str) -> None:
 def _check_source(car: Car, config: Config, where: str) -> None:
     if car.source not in SOURCES:
         raise SettingsError(f"{where}: {car.source!r} is not a source; use one of {', '.join(SOURCES)}.")
-    over_mqtt = dict.fromkeys(("ovms", "teslamate", "fleet_telemetry", "wican"), "topic")
-    need = ({"replay": "file", "elm327": "port"} | over_mqtt).get(car.source)
+    need = SOURCES[car.source]
     if need and getattr(car, need) is None:
         raise SettingsError(f"{where}: the source {car.source} needs {need}; add it.")
     if need == "topic" and config.mqtt is None:

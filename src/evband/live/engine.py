@@ -16,6 +16,7 @@ from evband.live.assemble import Batch, nth_of
 from evband.live.learning import Learning
 from evband.live.parts import Parts
 from evband.live.power_check import PowerCheck
+from evband.live.reading import LIMITS
 from evband.live.schema import BAND
 from evband.live.slow import INSTANT, PATIENCE_S, Slow
 from evband.live.tally import Tally
@@ -147,7 +148,7 @@ class Group:
         known = self.cars[cars]
         moving = speed >= STANDING_KMH
         self._check.see(known, power, raw[:, 0], moving)
-        power = np.where(self._check.trusted[known] & (np.abs(power) < 1200.0), power, np.nan)
+        power = np.where(self._check.trusted[known] & (np.abs(power) < LIMITS["power_kw"][1]), power, np.nan)
         measuring = np.full(len(cars), self.calibrate) & self._check.trusted[known]
         noise = (raw[:, 3] / self._factors[cars, self._steps.which(x)]) ** 2
         mean = raw[:, 0]

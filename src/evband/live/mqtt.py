@@ -52,8 +52,7 @@ def text(value: str | bytes) -> bytes:
 
 def publish_packet(topic: str, payload: bytes, retain: bool = False, number: int = 0) -> bytes:
     """QoS 1 with a packet number, else QoS 0."""
-    name = topic.encode()
-    head = struct.pack(">H", len(name)) + name + (struct.pack(">H", number) if number else b"")
+    head = text(topic) + (struct.pack(">H", number) if number else b"")
     return packet(PUBLISH, (2 if number else 0) | int(retain), head + payload)
 
 

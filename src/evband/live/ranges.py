@@ -13,7 +13,7 @@ from evband.live.assemble import COLUMN, Assembler
 from evband.live.changes import Changes, Mark
 from evband.live.engine import Group
 from evband.live.reading import CAPACITY
-from evband.live.ways import Way, Ways, chance_at, fan, reaches, weather
+from evband.live.ways import Way, Ways, chance_at, charges, fan, reaches, weather
 
 Array = NDArray[np.float64]
 Cars = NDArray[np.int64]
@@ -122,14 +122,14 @@ class Ranges:
             why = self._why(found[0], self.group.tally.past_of(car), felt, km)
             changes.see(car, Mark(at, km, driven, float(self.soc(one)[0]), felt, why["drive_pct"], why["weather_pct"]))
 
-    def _ahead(self, car: int) -> tuple[Ahead, float | None, tuple[str, ...]] | None:
-        """(the way ahead, km to the route's end, notes) of a car; None until it is planned."""
+    def _ahead(self, car: int) -> tuple[Ahead, float, tuple[str, ...]] | None:
+        """(the way ahead, km to the route's end or NaN, notes) of a car; None until it is planned."""
         route = self.routes.get(car)
         if route is None:
             way = self.ways.shared(float(self.ambient(np.array([car]), self._in.newest[self.group.cars])[0]))
-            return None if way is None else (way.ahead, None, way.notes)
+            return None if way is None else (way.ahead, np.nan, way.notes)
         driven = max(float(self.group.tally["km"][car]) - route[1], 0.0)
-        return route[0].ahead.after(driven), max((route[0].end_km or 0.0) - driven, 0.0), route[0].notes
+        return route[0].ahead.after(driven), max(route[0].end_km - driven, 0.0), route[0].notes
 
     def _free(self, cars: Cars, battery: Array, clock: Array) -> None:
         """Cars without a route, those of one weather together."""
@@ -144,11 +144,10 @@ class Ranges:
                 self.km[cars[same]] = reaches(way.ahead, battery[same], self.group.tally.past(cars[same]))
 
     def _routed(self, car: int, battery: float, whole: float) -> None:
-        way, begun, _ = self.routes[car]
-        driven = max(float(self.group.tally["km"][car]) - begun, 0.0)
-        rest, past = way.ahead.after(driven), self.group.tally.past_of(car)
+        ahead, past = self._ahead(car), self.group.tally.past_of(car)
+        assert ahead is not None  # a route is planned before it is set
+        rest, left, _ = ahead
         self.km[car] = rest.reach(battery, past, tuple(LEVELS.values()))
-        left = (way.end_km or 0.0) - driven
         self.arrival[car] = chance_at(rest, left, battery, past)
         self.arrival_empty[car] = chance_at(rest, left, whole, past)
 
@@ -162,14 +161,12 @@ class Ranges:
         if ahead is None:
             return {"fan": None, "notes": []}
         rest, end, notes = ahead
-        shown = max(1.05 * float(self.km[car, 2]), 1.1 * (end or 0.0), 5.0)
+        shown = float(np.nanmax([1.05 * self.km[car, 2], 1.1 * end, 5.0]))
         found: dict[str, Any] = {"fan": fan(rest, soc, capacity, past, shown), "notes": list(notes)}
-        if end is not None:
-            arrive = {
-                n: float(soc - 100.0 * np.interp(end, rest.km, rest.quantiles(past, 1.0 - p)) / capacity)
-                for n, p in LEVELS.items()
-            }
-            found |= {"route_km_left": end, "soc_at_arrival": {n: min(max(v, 0.0), 100.0) for n, v in arrive.items()}}
+        if end == end:
+            lines = charges(rest, soc, capacity, past)
+            arrive = {n: float(np.clip(np.interp(end, rest.km, line), 0.0, 100.0)) for n, line in lines.items()}
+            found |= {"route_km_left": end, "soc_at_arrival": arrive}
         felt = float(self.ambient(one, self._in.newest[self.group.cars])[0])
         found |= {"why": self._why(rest, past, felt, float(self.km[car, 1]))}
         found |= {"changes": [] if self.changes is None else self.changes.of(car)}

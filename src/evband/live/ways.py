@@ -6,7 +6,6 @@ model that feel the same weather share that way, so that ten thousand ranges are
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from evband.model import PowerModel
 
 Array = NDArray[np.float64]
-POINTS = 150  # of the shared way: a range needs no finer ones
+POINTS, ROUTE_POINTS = 150, 400  # of the shared way, and of a route: a range needs no finer ones
 FAN_POINTS = 120
 WEATHER_STEP_C = 5.0  # temperatures nearer than this share a way
 LARGEST_KWH = 150.0  # the shared way reaches as far as this battery
@@ -37,10 +36,10 @@ MIX = (
 
 @dataclass(frozen=True, eq=False)
 class Way:
-    """A planned way; `end_km` is the route's end, None where there is no route."""
+    """A planned way; `end_km` is where its route ends."""
 
     ahead: Ahead
-    end_km: float | None
+    end_km: float
     notes: tuple[str, ...] = ()
 
 
@@ -99,14 +98,18 @@ def chance_at(way: Ahead, km: float, battery_kwh: float, past: SoFar) -> float:
     return float(np.interp(km, np.append(0.0, way.km), chance))
 
 
+def charges(way: Ahead, soc: float, capacity_kwh: float, past: SoFar) -> dict[str, Array]:
+    """Charge in percent at every point of a way, at three levels."""
+    return {name: soc - 100.0 * way.quantiles(past, 1.0 - p) / capacity_kwh for name, p in LEVELS.items()}
+
+
 def fan(way: Ahead, soc: float, capacity_kwh: float, past: SoFar, to_km: float) -> dict[str, list[float]]:
     """Charge along the way at three levels, for a picture."""
     km = way.km[way.km <= to_km]
     at = np.unique(np.linspace(0, max(len(km) - 1, 0), min(FAN_POINTS, max(len(km), 1))).astype(int))
-    lines = {name: (soc - 100.0 * way.quantiles(past, 1.0 - p) / capacity_kwh)[at] for name, p in LEVELS.items()}
-    found = {"km": way.km[at]} | lines
-    start = {"km": 0.0} | dict.fromkeys(lines, soc)
-    return {name: np.round(np.append(start[name], values), 2).tolist() for name, values in found.items()}
+    lines = {"km": way.km} | charges(way, soc, capacity_kwh, past)
+    start = {"km": 0.0}
+    return {name: np.round(np.append(start.get(name, soc), line[at]), 2).tolist() for name, line in lines.items()}
 
 
 class Ways:
@@ -140,8 +143,8 @@ class Ways:
                 return None
         return found
 
-    def plan(self, route: Any, ambient_c: float | None, capacity_kwh: float) -> Callable[[], Way]:
-        """A call that plans a route; slow, so not for the engine's thread."""
+    def plan(self, route: Any, ambient_c: float | None, capacity_kwh: float) -> Way:
+        """A route, planned; slow, so not for the engine's thread."""
         if self.model.energy_ is None:
             raise SettingsError(str(self.problem))
-        return lambda: plan_way(self.model, route, ambient_c, capacity_kwh, 400)
+        return plan_way(self.model, route, ambient_c, capacity_kwh, ROUTE_POINTS)

@@ -14,19 +14,6 @@ from typing import Any, Self
 from evband.errors import EvbandError, require
 
 SETUP = ("ATE0", "ATL0", "ATS0", "ATH1", "ATCAF1", "ATSP0", "ATAT1")
-NOTHING = (
-    "NO DATA",
-    "UNABLE TO CONNECT",
-    "STOPPED",
-    "?",
-    "CAN ERROR",
-    "BUS",
-    "ERROR",
-    "BUFFER FULL",
-    "DATA ERROR",
-    "ACT ALERT",
-    "FB ERROR",
-)
 SLOWEST_S = 5.0  # an answer, and the search for the protocol
 LONGEST = 16_384  # bytes of an answer: more is noise
 
@@ -108,17 +95,12 @@ def answer(text: str, command: str) -> bytes | None:
 
 
 def messages(text: str) -> list[bytes]:
-    """Every whole ISO-TP message in the lines, one after the other per sender, in the order in which they began."""
+    """Every whole ISO-TP message in the lines, in the order in which they end; words such as NO DATA are passed over."""
     open_: dict[str, tuple[int, bytearray, int]] = {}  # sender -> length, data so far, next number
-    order: list[str] = []
     done: list[bytes] = []
     for line in text.replace("\r", "\n").split("\n"):
         compact = line.replace(" ", "").strip().upper()
-        if (
-            not compact
-            or any(word.replace(" ", "") in compact for word in NOTHING)
-            or not re.fullmatch(r"[0-9A-F]+", compact)
-        ):
+        if not re.fullmatch(r"[0-9A-F]+", compact):
             continue
         size = 3 if len(compact) % 2 else 8  # an 11-bit header has an odd number of digits, a 29-bit one eight
         sender, data = compact[:size], bytes.fromhex(compact[size:])
@@ -129,7 +111,6 @@ def messages(text: str) -> list[bytes]:
             done.append(bytes(data[1 : 1 + (data[0] & 0x0F)]))
         elif kind == 1 and len(data) >= 2:
             open_[sender] = ((data[0] & 0x0F) << 8 | data[1], bytearray(data[2:]), 1)
-            order.append(sender)
         elif kind == 2 and sender in open_:
             length, so_far, number = open_[sender]
             if data[0] & 0x0F != number:  # a frame was lost: what follows cannot be put together

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from typing import Any
 
 import orjson
 
+from evband.files import json_value
 from evband.live.config import Car, Mqtt
 from evband.live.reading import Sample, sample
 from evband.logs.telemetry import unwrapped
@@ -18,10 +18,7 @@ def decode(payload: bytes | str) -> Any:
     try:
         return orjson.loads(payload)
     except orjson.JSONDecodeError:
-        try:
-            return json.loads(payload)
-        except RecursionError:
-            raise ValueError("nested too deeply") from None
+        return json_value(payload)
 
 
 def message(car: str, payload: bytes | str, retained: bool = False) -> Sample:
