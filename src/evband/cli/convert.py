@@ -7,8 +7,9 @@ from typing import Annotated
 import typer
 
 from evband.cli.logs import Logs, reads_logs
-from evband.cli.options import ShowUnits, TableOut, Units
+from evband.cli.options import ShowUnits, TableOut
 from evband.cli.show import tell
+from evband.report.units import Units
 
 
 @reads_logs

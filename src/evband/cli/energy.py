@@ -8,9 +8,10 @@ from typing import Annotated
 import typer
 
 from evband.cli.logs import Logs, reads_logs
-from evband.cli.options import Model, ShowUnits, Units
+from evband.cli.options import Model, ShowUnits
 from evband.cli.seen import warn_of_training_trips
 from evband.cli.show import console
+from evband.report.units import Units
 
 
 @reads_logs
@@ -42,7 +43,7 @@ def energy(
     trips = logs.read_for(fitted)
     warn_of_training_trips(fitted, trips, "so they do not show how it does on new trips.")
     found = fitted.energy(trips, level, from_km=from_km, to_km=to_km, so_far=so_far)
-    console().print(energy_table(found, units is Units.MI))
+    console().print(energy_table(found, units))
     if found.coverage is not None:
         print(f"{found.coverage:.0%} of the measured energies lie in their {level:.0%} band")
     if json:

@@ -8,8 +8,9 @@ from typing import Annotated
 import typer
 
 from evband.cli.logs import Logs, reads_logs
-from evband.cli.options import ShowUnits, Units
+from evband.cli.options import ShowUnits
 from evband.cli.show import console
+from evband.report.units import Units
 
 
 @reads_logs
@@ -45,11 +46,11 @@ def inspect(
         return
     from evband.report.inspection import MANY, show_many, show_trip, show_use
 
-    page, miles = console(), units is Units.MI
+    page = console()
     if full or len(summaries) <= MANY:
         for summary in summaries:
-            show_trip(page, summary, miles)
+            show_trip(page, summary, units)
     else:
-        show_many(page, summaries, miles)
+        show_many(page, summaries, units)
     if len(summaries) > 1:
-        show_use(page, trips, miles)
+        show_use(page, trips, units)

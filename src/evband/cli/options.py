@@ -5,26 +5,14 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import MISSING, fields, is_dataclass
-from enum import StrEnum
 from inspect import Parameter, signature
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from evband.channels import KM_PER_MILE
+from evband.report.units import Units
 from evband.settings import ABOUT
-
-
-class Units(StrEnum):
-    """What distances are shown in; tables always hold kilometres."""
-
-    KM = "km"
-    MI = "mi"
-
-    @property
-    def per_km(self) -> float:
-        return 1.0 if self is Units.KM else 1.0 / KM_PER_MILE
 
 
 def setting(name: str, *names: str, what: str = "") -> Any:

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from evband.cli.options import Model, ShowUnits, Units, grouped
+from evband.cli.options import Model, ShowUnits, grouped
 from evband.cli.seen import warn_if_not_calibrated, warn_of_a_share
 from evband.cli.show import console, warn
+from evband.report.units import Units
 
 if TYPE_CHECKING:
     from evband.energy import Range
@@ -97,7 +98,7 @@ def range(asked: Asked) -> None:
     warn_if_not_calibrated(fitted)
     for warning in range_warnings(found):
         warn(warning)
-    console().print(range_table(found, a.units is Units.MI))
+    console().print(range_table(found, a.units))
     if a.capacity_kwh is None:
         print(f"usable battery: {full_kwh:g} kWh (+- {doubts.capacity_sd_pct:.0f} %), from the data sheet")
     _answer(fitted, found, way, options, a.plot, a.json)

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 import typer
 
-from evband.cli.options import ShowUnits, Units
+from evband.cli.options import ShowUnits
 from evband.cli.show import console, say
-
-if TYPE_CHECKING:
-    from evband.routes import Route
+from evband.report.units import Units
 
 
 def route(
@@ -52,15 +50,12 @@ def route(
     if json:
         print(dumps(summary(way), indent=2))
     else:
-        _show(way, units)
+        _show(summary(way), units)
 
 
-def _show(way: Route, units: Units) -> None:
+def _show(found: dict[str, Any], units: Units) -> None:
     from rich.table import Table
 
-    from evband.routes.legs import summary
-
-    found = summary(way)
     name, per = units.value, units.per_km
     table = Table(f"from, {name}", f"to, {name}", f"mean {name}/h", f"top {name}/h", "climb, m", "descent, m", "stops")
     for leg in found["legs"]:

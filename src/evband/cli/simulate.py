@@ -6,8 +6,9 @@ from typing import Annotated
 
 import typer
 
-from evband.cli.options import ShowUnits, TableOut, Units
+from evband.cli.options import ShowUnits, TableOut
 from evband.cli.show import console, tell
+from evband.report.units import Units
 
 
 def simulate(

@@ -105,9 +105,8 @@ def by_regime(chapter: Chapter, number: int) -> Html:
         "A band can be right on average and wrong when braking. Regimes come from speed and acceleration, never from power. "
         f"The line is the honest 95 % interval, the upright mark the {words.asked(chapter.level)} asked for.{note}"
     )
-    rows = (_score_row(Html(f"<b>{text(name)}</b> <small>{text(what)}</small>"), part) for name, what, part in parts)
-    head = ("regime", "coverage", "", "width", "RMSE", "rows")
-    return section("By kind of driving", lead, table(head, rows, (2, 3, 4, 5), (4, 5)), f"regimes-{number}")
+    scored = [(Html(f"<b>{text(name)}</b> <small>{text(what)}</small>"), part) for name, what, part in parts]
+    return section("By kind of driving", lead, _score_table("regime", scored), f"regimes-{number}")
 
 
 def by_trip(chapter: Chapter, number: int, opened: bool) -> Html:
@@ -116,18 +115,16 @@ def by_trip(chapter: Chapter, number: int, opened: bool) -> Html:
     if len(trips) > SHOWN_TRIPS:
         lead += f" Of {len(trips)} trips, the {SHOWN_TRIPS} with the lowest coverage."
         trips = sorted(trips, key=lambda trip: trip["coverage"])[:SHOWN_TRIPS]
-    body = table(
-        ("trip", "coverage", "", "width", "RMSE", "rows"),
-        (_score_row(trip["trip_id"], trip) for trip in trips),
-        (2, 3, 4, 5),
-        (4, 5),
-    )
+    body = _score_table("trip", [(trip["trip_id"], trip) for trip in trips])
     return fold("Trip by trip", lead, body, f"trips-{number}", opened)
 
 
-def _score_row(name: object, part: dict[str, Any]) -> Sequence[object]:
-    strip = Html(figures.coverage_strip(part["coverage"], part["coverage_trips"], part["level"]))
-    return name, strip, percent(part["coverage"]), kw(part["width_kw"]), kw(part["rmse_kw"]), count(part["n"])
+def _score_table(what: str, parts: Sequence[tuple[object, dict[str, Any]]]) -> Html:
+    rows = []
+    for name, s in parts:
+        strip = Html(figures.coverage_strip(s["coverage"], s["coverage_trips"], s["level"]))
+        rows.append((name, strip, percent(s["coverage"]), kw(s["width_kw"]), kw(s["rmse_kw"]), count(s["n"])))
+    return table((what, "coverage", "", "width", "RMSE", "rows"), rows, (2, 3, 4, 5), (4, 5))
 
 
 def worst(chapter: Chapter, number: int) -> Html:

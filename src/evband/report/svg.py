@@ -9,6 +9,8 @@ from html import escape
 import numpy as np
 from numpy.typing import NDArray
 
+from evband.report.words import minus
+
 Array = NDArray[np.float64]
 Range = tuple[float, float]
 
@@ -35,7 +37,7 @@ def padded(values: Array, share: float = 0.06) -> Range:
 
 def number(value: float) -> str:
     """A tick's text: no trailing zeros, a true minus sign."""
-    return f"{value:.6g}".replace("-", "−")
+    return minus(f"{value:.6g}")
 
 
 class Chart:

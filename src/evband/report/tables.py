@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from rich.table import Table
 
-from evband.channels import KM_PER_MILE
 from evband.energy.answers import in_percent
 from evband.energy.trip import Energies, EnergyBand
+from evband.report.units import Units
 
 if TYPE_CHECKING:
     from evband.energy.range import Range
@@ -18,33 +18,34 @@ if TYPE_CHECKING:
 SHOWN = (0.5, 0.05, 0.95)  # the middle, then the ends of a band
 
 
-def energy_table(found: Energies, miles: bool = False) -> Table:
+def energy_table(found: Energies, units: Units) -> Table:
     """A row for each trip, and their sum; no band of the sum, since errors of one model's trips are not independent."""
-    unit, use = ("mi", "mi/kWh") if miles else ("km", "kWh/100 km")
-    table = Table("trip", unit, "kWh", f"{found.level:.0%} band", "measured", use)
+    table = Table("trip", units.value, "kWh", f"{found.level:.0%} band", "measured", units.of_use)
+
+    def rate(band: EnergyBand, kwh: float) -> float:
+        return band.miles_per_kwh(kwh) if units is Units.MI else band.per_100km(kwh)
+
     for band in found:
         lower, upper = band.interval(found.level)
-        per = band.miles_per_kwh if miles else band.per_100km
         table.add_row(
             band.trip_id,
-            *_sums([band], miles),
+            *_sums([band], units),
             f"{lower:.2f} .. {upper:.2f}",
             _measured([band]),
-            _with_ends(per(band.mean_kwh), sorted((per(lower), per(upper))), 1),
+            _with_ends(rate(band, band.mean_kwh), sorted((rate(band, lower), rate(band, upper))), 1),
         )
     if len(found) > 1:
         bands = list(found)
         km, kwh = sum(b.distance_km for b in bands), sum(b.mean_kwh for b in bands)
         whole = EnergyBand("total", km, 0.0, kwh, 0.0, 1.0)
-        rate = (whole.miles_per_kwh if miles else whole.per_100km)(kwh)
         table.add_section()
-        table.add_row("total", *_sums(bands, miles), "-", _measured(bands), _or_dash(rate, 1))
+        table.add_row("total", *_sums(bands, units), "-", _measured(bands), _or_dash(rate(whole, kwh), 1))
     return table
 
 
-def range_table(found: Mapping[str, Range | str], miles: bool = False) -> Table:
+def range_table(found: Mapping[str, Range | str], units: Units) -> Table:
     """A column for each plan: reach, both chances of arrival with the reserve they mean, charge and energy there."""
-    unit, per_km = ("mi", 1.0 / KM_PER_MILE) if miles else ("km", 1.0)
+    unit, per_km = units.value, units.per_km
     plans = {name: plan for name, plan in found.items() if not isinstance(plan, str)}
     first = next(iter(plans.values()))
     table = Table(f"route {first.route_km * per_km:.1f} {unit}", *plans)
@@ -66,8 +67,8 @@ def _shown(quantile: Callable[[float], float], digits: int) -> str:
     return _with_ends(middle, ends, digits)
 
 
-def _sums(bands: Sequence[EnergyBand], miles: bool) -> tuple[str, str]:
-    distance = sum(band.distance_km for band in bands) / (KM_PER_MILE if miles else 1.0)
+def _sums(bands: Sequence[EnergyBand], units: Units) -> tuple[str, str]:
+    distance = sum(band.distance_km for band in bands) * units.per_km
     return f"{distance:.1f}", f"{sum(band.mean_kwh for band in bands):.2f}"
 
 
