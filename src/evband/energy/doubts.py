@@ -18,20 +18,20 @@ from numpy.typing import NDArray
 
 from evband.energy.drives import Drive
 from evband.errors import ArtifactError, SettingsError
-from evband.vehicles.physics import AIR_DENSITY, DRIVING, GRAVITY, REGENERATING
+from evband.features.wheel import USUAL
+from evband.vehicles.physics import AIR_DENSITY, BASE_KW, DRIVING, GRAVITY, REGENERATING
 
 if TYPE_CHECKING:
     from evband.model import PowerModel
 
 Array = NDArray[np.float64]
 
-ROLLING = 0.009
-DRAG_M2, DRAG_LIMITS_M2 = 0.65, (0.4, 1.2)  # where the model cannot tell, and what of a car's is believed
+_, DRAG_M2, ROLLING = USUAL  # where the model cannot tell
+DRAG_LIMITS_M2, IDLE_LIMITS_KW = (0.4, 1.2), (0.2, 5.0)  # what of a car's is believed
 MOST = {
     "soc_sd": 50.0, "capacity_sd_pct": 50.0, "payload_kg": 5000.0, "payload_sd_kg": 5000.0, "ambient_sd_c": 30.0, "head_wind_ms": 60.0,
     "head_wind_sd_ms": 30.0, "stops_min": 5000.0, "stops_sd_min": 5000.0,
 }  # fmt: skip
-IDLE_KW, IDLE_LIMITS_KW = 0.5, (0.2, 5.0)
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ def car_of(model: PowerModel) -> tuple[float, float]:
     """(drag area in m2, power at a standstill in kW) as fitting read them off the road-load path, within what cars have."""
     saved = (model.energy_ or {}).get("car")
     try:
-        drag, idle = (DRAG_M2, IDLE_KW) if saved is None else (float(saved["drag_m2"]), float(saved["idle_kw"]))
+        drag, idle = (DRAG_M2, BASE_KW) if saved is None else (float(saved["drag_m2"]), float(saved["idle_kw"]))
     except (KeyError, TypeError, ValueError) as problem:
         raise ArtifactError(f"The car's figures in the model file are damaged ({problem}); fit it again.") from None
     return float(np.clip(drag, *DRAG_LIMITS_M2)), float(np.clip(idle, *IDLE_LIMITS_KW))
@@ -90,14 +90,13 @@ def car_of(model: PowerModel) -> tuple[float, float]:
 def physical_kw(model: PowerModel, doubts: Doubts, drive: Drive, route_km: float) -> tuple[Array, dict[str, Array]]:
     """(kW that come on top of the plan's rows, kW of one standard deviation by source)."""
     drag, idle = car_of(model) if doubts != Doubts() else (DRAG_M2, 0.0)
-    windy = "wind_ms" in model.feature_map_.channels
     added = load_kw(doubts.payload_kg, drive) + stops_kw(doubts.stops_min, idle, drive, route_km)
     spreads = {}
     if doubts.payload_sd_kg:
         spreads["load"] = load_kw(doubts.payload_sd_kg, drive)
     if doubts.stops_sd_min:
         spreads["stops"] = stops_kw(doubts.stops_sd_min, idle, drive, route_km)
-    if not windy:
+    if "wind_ms" not in model.feature_map_.channels:
         added = added + wind_kw(doubts.head_wind_ms, drag, drive)
         if doubts.head_wind_sd_ms:
             w, s = doubts.head_wind_ms, doubts.head_wind_sd_ms

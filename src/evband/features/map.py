@@ -18,7 +18,7 @@ from evband.errors import SettingsError, TripsError
 from evband.features import density, road_load
 from evband.features.checking import OF_ROAD, check_power, checked
 from evband.features.names import require_channels, resolve_features
-from evband.features.physics import held_to_physics
+from evband.features.physics import least_squares, limits_of
 from evband.features.rows import Rows, power_of, starts_of
 
 if TYPE_CHECKING:
@@ -244,7 +244,7 @@ class FeatureMap:
 
         r and z are centred on training rows, so there is no intercept: y = y_mean + y_std * (r w). Held to physics.
         """
-        return held_to_physics(self, self.gram + ridge * np.eye(len(self.gram)))
+        return least_squares(self.gram, self.moment, ridge, limits_of(self))
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-able; `from_dict` gives back an equal map."""

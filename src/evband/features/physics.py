@@ -32,14 +32,13 @@ Array = NDArray[np.float64]
 
 LOADS = ("motor_torque_nm", "force_n", "road_load_n")
 STANDING_KW = (-1.0, 20.0)
-MASS_KG = (
-    300.0,
-    60_000.0,
-)  # of the effective mass, which holds the drive train's losses: from a microcar to a loaded truck
+# of the effective mass, which holds the drive train's losses: from a microcar to a loaded truck
+MASS_KG = (300.0, 60_000.0)
 SHEET_MASS, SHEET_STEADY = (0.8, 1.7), (0.6, 1.8)
 PUSH_MS2, CLIMB, HEAD_WIND_MS = 0.5, 0.03, 5.0
 SLOWEST_KMH, STEP_KMH, SEEN = 60.0, 20.0, 0.9
 SWEEPS = 2000
+FASTER_TAKES_LESS = "driving {:.0f} km/h takes less energy per km than {:.0f} km/h"
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +90,7 @@ def limits_of(features: FeatureMap) -> Limits | None:
     for slow, fast, a, b in zip(speeds[:-1], speeds[1:], level[:-1], level[1:], strict=True):
         rows.append(b / fast - a / slow)
         least.append((zero / slow - zero / fast) / one)
-        broken.append(f"driving {fast:.0f} km/h takes less energy per km than {slow:.0f} km/h")
+        broken.append(FASTER_TAKES_LESS.format(fast, slow))
     cruise = np.linspace(0.3 * top, SEEN * top, 10)
     if "acceleration_ms2" in features.channels and top > 0:
         push = steady_rows(features, cruise, acceleration_ms2=PUSH_MS2) - steady_rows(features, cruise)
@@ -116,17 +115,17 @@ def limits_of(features: FeatureMap) -> Limits | None:
     return Limits(np.array(rows), np.array(least), tuple(broken))
 
 
-def held_to_physics(features: FeatureMap, gram: Array) -> Array:
-    """Least squares on the training rows with this Gram matrix, within the limits of the path."""
-    limits, weights = limits_of(features), np.linalg.solve(gram, features.moment)
-    return weights if limits is None else limits.nearest(weights, gram)
+def least_squares(gram: Array, moment: Array, ridge: float, limits: Limits | None = None) -> Array:
+    """Weights [K] that minimise w' gram w / 2 - moment' w + ridge |w|^2 / 2, within these limits."""
+    steady = gram + ridge * np.eye(len(gram))
+    weights = np.linalg.solve(steady, moment)
+    return weights if limits is None else limits.nearest(weights, steady)
 
 
 def contradictions(features: FeatureMap) -> list[str]:
     """What plain least squares on the training rows says against physics."""
     limits = limits_of(features)
-    plain = np.linalg.solve(features.gram + RIDGE * np.eye(len(features.gram)), features.moment)
-    return [] if limits is None else limits.contradicted(plain)
+    return [] if limits is None else limits.contradicted(least_squares(features.gram, features.moment, RIDGE))
 
 
 def steady_rows(features: FeatureMap, speed_kmh: Array, **others: float) -> Array:

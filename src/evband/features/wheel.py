@@ -26,7 +26,8 @@ Wheel = tuple[float, float, float]  # mass in kg with driver and load, CdA in m2
 
 OPTIONAL = ("elevation_m", "ambient_temp_c")  # may be missing in a log
 KNOTS_W_KG = (-25.0, -12.0, -5.0, 5.0, 12.0, 25.0)  # efficiency and regeneration bend there
-USUAL_KG = 1500.0
+USUAL: Wheel = (1500.0, 0.65, 0.009)
+USUAL_KG = USUAL[0]
 AIR = 1.225  # kg/m3 at 15 C
 OWN = ("own mass_kg", "own cda_m2", "own crr")  # signals of rows that belong to other cars than the sheet's
 MILD_C = 20.0  # stands in for an unknown temperature: neither heats nor cools
@@ -73,7 +74,7 @@ class SheetMap(FeatureMap):
 
     optional: ClassVar[tuple[str, ...]] = OPTIONAL
     farthest: ClassVar[float] = 6.0
-    wheel: Wheel = (USUAL_KG, 0.65, 0.009)
+    wheel: Wheel = USUAL
 
     def _rows(self, signals: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray]:
         """Scaled inputs, which reach no further than `farthest` deviations, and road features of rows or of one tick."""

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from evband.errors import SettingsError, TripsError
+from evband.features import physics
 from evband.features.folds import balanced
 from evband.features.physics import Limits
 from evband.features.road_load import FEW_TRIPS, RIDGE
@@ -96,10 +97,8 @@ def assign_folds(rows: NDArray[np.int64], group: NDArray[np.int64], folds: int =
 def least_squares(data: Data, trips: NDArray[np.int64], limits: Limits | None = None) -> NDArray[np.float64]:
     """Ridge solution of power on the road-load features over the known rows of these trips, within these limits."""
     rows = data.own & np.isin(data.trip, trips)
-    r = data.r[rows].astype(np.float64)
-    gram = r.T @ r / max(1, rows.sum()) + ridge_of(len(trips)) * np.eye(r.shape[1])
-    weights = np.asarray(np.linalg.solve(gram, r.T @ data.y[rows] / max(1, rows.sum())))
-    return weights if limits is None else limits.nearest(weights, gram)
+    r, count = data.r[rows].astype(np.float64), max(1, rows.sum())
+    return physics.least_squares(r.T @ r / count, r.T @ data.y[rows] / count, ridge_of(len(trips)), limits)
 
 
 def ridge_of(trips: int) -> float:
