@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from evband.errors import ArtifactError
 from evband.features.physics import LOADS, PUSH_MS2, steady_rows
-from evband.vehicles.physics import AIR_DENSITY
+from evband.vehicles.physics import AIR_DENSITY, COOLING_ABOVE_C, HEATING_BELOW_C
 
 if TYPE_CHECKING:
     from evband.model import PowerModel
@@ -79,7 +79,8 @@ def effective_terms(model: PowerModel) -> list[Term]:
     if not set(LOADS) & set(features.channels):
         terms += _motion_terms(model)
     slopes = features.y_std * _path(model) / features.r_scale
-    for name, label in (("cold", "heating below 18 C"), ("hot", "cooling above 22 C")):
+    labels = {"cold": f"heating below {HEATING_BELOW_C:g} C", "hot": f"cooling above {COOLING_ABOVE_C:g} C"}
+    for name, label in labels.items():
         if name in features.road_names:
             terms.append(Term(label, "kW/K", slopes[:, features.road_names.index(name)]))
     return terms
@@ -188,11 +189,10 @@ def _energy(model: PowerModel) -> dict[str, Any] | None:
     saved = model.energy_
     if saved is None:
         return None
-    problems = saved.get("contradictions") or []
     return {
         "trips": int(saved.get("trips", 0)),
         "linear_path_weight": float(dict(saved.get("mean") or {}).get("weight", 0.0)),
         "assumed": "the next trip is drawn like the calibration trips; a season that none of them had is not in the band",
         "plans": int(dict(saved.get("planned") or {}).get("trips", 0)),
-        "contradictions": [str(problem)[:300] for problem in problems][:10],
+        "contradictions": model.contradictions_,
     }

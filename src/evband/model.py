@@ -86,9 +86,9 @@ class PowerModel(Estimator):
 
         settings, progress = self._resolve(), progress or notebook_progress()
         device = jobs.resolve_device(self.device)
-        if isinstance(trips, Trips) and not isinstance(self.prior, PowerModel):
-            trips.check_fine_enough()
         prior = self.prior if isinstance(self.prior, PowerModel) else None
+        if isinstance(trips, Trips) and prior is None:
+            trips.check_fine_enough()
         given = [name for name, value in self.get_params(deep=False).items() if value is not None]
         read = Trips.of(trips)
         trips, settings = on_grid(read, settings, prior is None and "bridge_s" not in given)
@@ -222,13 +222,9 @@ class PowerModel(Estimator):
 
     def _networks(self, numbers: Sequence[int] | None = None) -> NDArray[np.int64]:
         """The trained networks that predict: all members, or with dropout the first, once for each pass."""
-        if numbers is not None:
-            if self.settings_.kind == "dropout":
-                return np.repeat(np.asarray(numbers), -(-self.settings_.members // len(numbers)))
-            return np.asarray(numbers)
-        if self.settings_.kind == "dropout":
-            return np.zeros(self.settings_.members, np.int64)
-        return np.arange(len(self.theta_))
+        dropout = self.settings_.kind == "dropout"
+        which = np.asarray((range(1) if dropout else range(len(self.theta_))) if numbers is None else numbers)
+        return np.repeat(which, -(-self.settings_.members // len(which))) if dropout else which
 
     def bands_of(
         self, trips: Trips, rows: Rows, networks: NDArray[np.int64] | None = None, calibrated: bool = True
@@ -277,6 +273,12 @@ class PowerModel(Estimator):
                 "this model has no energy calibration; fit it on 3 trips or more, or calibrate it on new ones (evband calibrate)."
             )
         return ErrorModel.from_dict(self.energy_)
+
+    @property
+    def contradictions_(self) -> list[str]:
+        """What it says against physics, as `fit` or `calibrate` found it."""
+        saved = (self.energy_ or {}).get("contradictions")
+        return [str(problem)[:300] for problem in saved][:10] if isinstance(saved, list) else []
 
     def energy(self, trips: Any, level: float = 0.9, **stretch: Any) -> Energies:
         """Energy of each trip as a distribution; `from_km`, `to_km`, `so_far`: see `evband.energy.trip_energy`."""

@@ -14,7 +14,7 @@ from evband.energy.cabin import Cabin, fit_cabin
 from evband.energy.doubts import load_kw, stops_kw, wind_kw
 from evband.energy.drives import Drive
 from evband.energy.planned import Planned, fit_planned, router_says
-from evband.energy.sanity import model_contradictions, of_steady_drives, of_terms
+from evband.energy.sanity import of_steady_drives, of_terms
 from evband.errors import ArtifactError, SettingsError
 from evband.model import PowerModel
 from evband.routes import read_route
@@ -170,7 +170,7 @@ def test_the_advised_speed_is_the_highest_that_arrives_and_takes_few_plans(neede
         kmh = float(way.speed_kmh.max())
         tried.append(kmh)
         return SimpleNamespace(
-            spare_kwh=lambda p: needed - (kmh / 120.0) ** 2 - draw / kmh, battery_kwh=1.0, arrival_probability=0.0
+            spare_kwh=lambda: needed - (kmh / 120.0) ** 2 - draw / kmh, battery_kwh=1.0, arrival_probability=0.0
         )
 
     way = read_route(pl.DataFrame({"distance_km": [0.0, 50.0], "speed_kmh": [120.0, 120.0], "elevation_m": [0.0, 0.0]}))
@@ -178,7 +178,7 @@ def test_the_advised_speed_is_the_highest_that_arrives_and_takes_few_plans(neede
     arrives = [kmh for kmh in range(40, 120) if needed - (kmh / 120.0) ** 2 - draw / kmh >= 0]
     assert found == max(arrives, default=None)
     assert len(tried) <= 6
-    assert speed_to_arrive(SimpleNamespace(spare_kwh=lambda p: -9.0, battery_kwh=1.0, arrival_probability=0.0), way, lambda slower: SimpleNamespace(spare_kwh=lambda p: -5.0)) is None  # fmt: skip
+    assert speed_to_arrive(SimpleNamespace(spare_kwh=lambda: -9.0, battery_kwh=1.0, arrival_probability=0.0), way, lambda slower: SimpleNamespace(spare_kwh=lambda: -5.0)) is None  # fmt: skip
 
 
 def test_where_slowing_down_only_costs_more_no_speed_is_advised():
@@ -186,7 +186,7 @@ def test_where_slowing_down_only_costs_more_no_speed_is_advised():
 
     def planned(slower):  # the heater draws all the longer
         kmh = float(slower.speed_kmh.max())
-        return SimpleNamespace(spare_kwh=lambda p: -400.0 / kmh, battery_kwh=1.0, arrival_probability=0.5)
+        return SimpleNamespace(spare_kwh=lambda: -400.0 / kmh, battery_kwh=1.0, arrival_probability=0.5)
 
     assert speed_to_arrive(planned(way), way, planned) is None
     given = SimpleNamespace(reserve_soc=10.0)
@@ -276,7 +276,7 @@ def test_the_cabin_is_learned_and_survives_the_file():
 
 
 def test_a_sane_model_does_not_contradict_physics(model):
-    assert model_contradictions(model) == of_steady_drives(model) == []
+    assert model.contradictions_ == of_steady_drives(model) == []
     assert of_terms({"drag area": -0.69}) == ["its drag area is -0.69 m2, and cars have 0.1 to 15"]
 
 
@@ -289,7 +289,7 @@ def test_a_log_that_contradicts_physics_is_found_and_range_shouts_or_refuses():
         trips.append(Trip(trip.trip_id, trip.table.with_columns(power_kw=pl.Series(power))))
     chosen = {"members": 5, "epochs": 3, "hidden": 8, "window": 64, "burn_in": 8, "device": "cpu", "fade": False}
     hybrid = PowerModel(**chosen).fit(Trips(trips))
-    problems = model_contradictions(hybrid)
+    problems = hybrid.contradictions_
     assert any("drag area" in problem for problem in problems)
     assert any("takes less energy per km" in problem for problem in problems)
     with pytest.raises(SettingsError, match="which no car does"):

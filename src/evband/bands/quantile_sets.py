@@ -53,9 +53,7 @@ class QuantileSet(Mixture):
 
     @cached_property
     def _tail_scales(self) -> tuple[Array, Array]:
-        lower, upper = np.maximum(
-            tail_weights(self.levels) @ self.sorted, 1e-9
-        )  # two equal quantiles still leave a tail
+        lower, upper = np.maximum(tail_weights(self.levels) @ self.sorted, 1e-9)  # equal quantiles still leave a tail
         return lower, upper
 
     @cached_property
@@ -70,10 +68,14 @@ class QuantileSet(Mixture):
         return np.asarray((deviation_weights(self.levels) @ self.sorted) ** 2)
 
     @cached_property
-    def epistemic(self) -> Array:
+    def medians(self) -> Array:
+        """[M, n]: each member's own."""
         weights = quantile_weights(self.levels, 0.5)
-        medians = sum(weights[j] * self.q[:, j] for j in np.flatnonzero(weights))  # [M, n]
-        return np.asarray(np.var(medians, axis=0))
+        return np.asarray(sum(weights[j] * self.q[:, j] for j in np.flatnonzero(weights)))
+
+    @cached_property
+    def epistemic(self) -> Array:
+        return np.asarray(np.var(self.medians, axis=0))
 
     def quantile(self, p: float) -> Array:
         return np.asarray(quantile_weights(self.levels, p) @ self.sorted)

@@ -11,7 +11,6 @@ from evband.energy.fitting import fit_errors
 from evband.energy.joining import check_supplies
 from evband.energy.mean import TripMean
 from evband.energy.range import Range, given, plan, range_json, range_warnings, what_ifs
-from evband.energy.sanity import model_contradictions
 from evband.energy.so_far import SoFar
 from evband.energy.trip import Energies, EnergyBand, stretch_energy, trip_energy
 
@@ -37,7 +36,6 @@ __all__ = [
     "fit_errors",
     "given",
     "known_battery",
-    "model_contradictions",
     "plan",
     "predicted_drives",
     "range_json",

@@ -8,40 +8,39 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evband.energy.joining import driven_trip, speed_now
-from evband.energy.range import Range, plan
+from evband.energy.joining import driven_trip, way_ahead
+from evband.energy.range import SURE, Range, plan
 from evband.features.names import CABIN
-from evband.routes import Route, read_route
+from evband.routes import Route
 
 if TYPE_CHECKING:
     from evband.model import PowerModel
 
 Array = NDArray[np.float64]
-SURE = 0.95
 SLOWEST_KMH = 40.0  # slower than this is no advice
 MOST_TRIES = 12  # plans
 DOUBTFUL = 3.0  # no speed is enough where so many times the gain that the curve promises is not
 
 
-def speed_to_arrive(given: Range, way: Route, planned: Callable[[Route], Range], p: float = SURE) -> float | None:
-    """The highest speed limit of one's own, in whole km/h, at which the chance to arrive with the reserve is at least `p`.
+def speed_to_arrive(given: Range, way: Route, planned: Callable[[Route], Range]) -> float | None:
+    """The highest speed limit of one's own, in whole km/h, at which the chance to arrive with the reserve is at least `SURE`.
 
     The route's fastest speed where it arrives as planned; None where no limit from `SLOWEST_KMH` on is enough. What is spare rises
     as one slows down, and may fall again (a heater draws all the longer). Every try is a plan of the whole route, so few are made:
     each where a curve through those before it says that nothing is spare, or most.
     """
     fastest = float(np.max(way.speed_kmh))
-    if given.arrival_probability >= p:
+    if given.arrival_probability >= SURE:
         return fastest
     speeds = np.arange(SLOWEST_KMH, np.ceil(fastest))
     if given.battery_kwh <= 0.0 or not len(speeds):
         return None
-    left = {float(np.ceil(fastest)): given.spare_kwh(p)}  # of speeds that were tried
+    left = {float(np.ceil(fastest)): given.spare_kwh()}  # of speeds that were tried
     while len(left) < MOST_TRIES:
         kmh = _next_speed(left, speeds)
         if kmh is None:
             break
-        left[kmh] = planned(way.at_most(kmh)).spare_kwh(p)
+        left[kmh] = planned(way.at_most(kmh)).spare_kwh()
     return max((kmh for kmh in left if left[kmh] >= 0.0), default=None)
 
 
@@ -82,8 +81,8 @@ def _terms(kmh: Array) -> Array:
 
 def advice(model: PowerModel, given: Range, route: Any, **options: Any) -> dict[str, float | None]:
     """What to do for a chance of 95 %: stop charging at `soc_for_95`, load `load_kwh_for_95`, or drive at most `kmh_for_95`."""
-    driven = None if options.get("so_far") is None else driven_trip(model, options["so_far"])
-    way = read_route(route, speed_now(driven))
+    driven = driven_trip(model, options.get("so_far"))
+    way = way_ahead(route, driven)
     options = options | {"so_far": driven, "reserve_soc": given.reserve_soc, "doubts": given.doubts}
 
     def planned(slower: Route) -> Range:
@@ -91,8 +90,8 @@ def advice(model: PowerModel, given: Range, route: Any, **options: Any) -> dict[
 
     return {
         "kmh_for_95": speed_to_arrive(given, way, planned),
-        "soc_for_95": given.soc_needed(SURE),
-        "load_kwh_for_95": given.to_load_kwh(SURE),
+        "soc_for_95": given.soc_needed(),
+        "load_kwh_for_95": given.to_load_kwh(),
     }
 
 
@@ -149,9 +148,8 @@ def changes(
     left, against the consumption per km so far.
     """
     driven = driven_trip(model, so_far)
-    way = read_route(route, speed_now(driven))
-    if ambient_c is not None:
-        way = way.with_everywhere("ambient_temp_c", ambient_c)
+    assert driven is not None
+    way = way_ahead(route, driven, ambient_c)
 
     def median(other: Route) -> float:
         return plan(model, given.soc, given.capacity_kwh, other, given.reserve_soc, driven, doubts=given.doubts).energy_kwh(0.5)  # fmt: skip
@@ -161,15 +159,15 @@ def changes(
     if "elevation_m" in model.feature_map_.channels and "elevation_m" in way.channels:
         found["slope"] = rest - median(way.with_everywhere("elevation_m", 0.0))
     if "ambient_temp_c" in model.feature_map_.channels and driven.has("ambient_temp_c"):
-        felt = float(np.nanmean(driven.table["ambient_temp_c"].to_numpy().astype(float)))
+        felt = float(np.nanmean(driven.column("ambient_temp_c")))
         found["temperature"] = rest - median(way.with_everywhere("ambient_temp_c", felt))
     if CABIN in model.feature_map_.channels and driven.has(CABIN):
-        drawn = float(np.nanmean(driven.table[CABIN].to_numpy().astype(float)))
+        drawn = float(np.nanmean(driven.column(CABIN)))
         found["cabin"] = rest - median(way.with_everywhere(CABIN, drawn))
     shift, _ = given.past.ahead(given.route.seconds[-1:], given.route.size[-1:] / given.route.seconds[-1:])
     found["measured"] = float((shift[0] - given.past.errors.bias) * given.route.seconds[-1] / 3600.0)
-    power = driven.table["power_kw"].to_numpy().astype(float) if driven.has("power_kw") else np.array([np.nan])
-    if np.isfinite(power).any() and driven.distance_km > 0 and driven.hz:
-        as_so_far = float(np.nanmean(power)) * len(driven) / driven.hz / 3600.0 / driven.distance_km * given.route_km
+    if driven.has("power_kw") and driven.distance_km > 0 and driven.hz:
+        kwh = float(np.nanmean(driven.column("power_kw"))) * len(driven) / driven.hz / 3600.0
+        as_so_far = kwh / driven.distance_km * given.route_km
         found["speed"] = rest - as_so_far - sum(found.values())
     return found

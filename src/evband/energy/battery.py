@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,6 +27,11 @@ def known_battery(model: PowerModel, capacity_kwh: float | None, doubts: Doubts)
             "only a model started from a data sheet with a battery brings its own."
         )
     return battery["value"], replace(doubts, capacity_sd_pct=doubts.capacity_sd_pct or 100.0 * battery["spread"])
+
+
+def held_kwh(soc: Any, capacity_kwh: Any, reserve_soc: Any = 0.0) -> Any:
+    """What a battery of this charge holds above its reserve."""
+    return (soc - reserve_soc) / 100.0 * capacity_kwh
 
 
 def check_battery(soc: float, capacity_kwh: float, reserve_soc: float = 0.0) -> None:

@@ -10,7 +10,7 @@ error's size is that by which trips are likeliest, its memory that by which the 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from evband.energy.drives import Drive
 from evband.energy.errors import ErrorModel
-from evband.energy.fitting import TAILS
-from evband.energy.so_far import SoFar
+from evband.energy.so_far import CUTS, SoFar, surprises
+from evband.energy.student import TAILS
 from evband.errors import ArtifactError
 from evband.features.names import CABIN
 from evband.features.road_load import ambient_hinges, fades
@@ -33,7 +33,6 @@ RIDGE = 1e-3
 LEAST_TRIPS = 5
 MEMORY_S = (300.0, 600.0, 1200.0, 2400.0, 4800.0, 1e6)
 SHARES = (0.1, 0.2, 0.4, 0.7, 1.0)  # of the mean square: one odd trip can make most of that
-CUTS = (0.25, 0.5, 0.75)  # where trips go on
 
 
 @dataclass(frozen=True)
@@ -65,7 +64,7 @@ class Cabin:
         return np.where(known, draw_kw, np.maximum(expected, 0.0)), unsure
 
     def to_dict(self) -> dict[str, Any]:
-        return {"weights": list(self.weights), "errors": self.errors.to_dict()}
+        return asdict(self)
 
     @classmethod
     def from_dict(cls, saved: Any) -> Self:
@@ -90,10 +89,8 @@ def with_cabin(trip: Trip, cabin: Cabin | None) -> tuple[Trip, Array]:
     assert trip.hz is not None
     if cabin is None:
         return trip, np.zeros(len(trip))
-    ambient = (
-        trip.table["ambient_temp_c"].forward_fill().to_numpy().astype(float) if trip.has("ambient_temp_c") else None
-    )
-    draw, unsure = cabin.filled(_draw(trip) if trip.has(CABIN) else np.full(len(trip), np.nan), ambient, trip.hz)
+    ambient = trip.table["ambient_temp_c"].forward_fill().to_numpy() if trip.has("ambient_temp_c") else None
+    draw, unsure = cabin.filled(trip.column(CABIN) if trip.has(CABIN) else np.full(len(trip), np.nan), ambient, trip.hz)
     return Trip(trip.trip_id, trip.table.with_columns(pl.Series(CABIN, draw)), trip.hz), unsure
 
 
@@ -126,32 +123,18 @@ def _likeliest(drives: list[Drive]) -> ErrorModel:
     square = float(np.mean([np.nanmean((d.power_kw - d.mean) ** 2) for d in drives])) + 1e-6
     grid: Any = np.array([(share * square, memory) for share in SHARES for memory in MEMORY_S]).T
     every = ErrorModel(0.0, 0.0, grid[0], grid[1], 0.0, 0.0, 1.0, 1.0, max(2, len(drives)), tails=TAILS)
-    likely = {cut: np.zeros(grid.shape[1]) for cut in (0.0, *CUTS)}
-    for drive in drives:
-        past, at, error = SoFar(every), 0, drive.power_kw - drive.mean
-        for share in likely:
-            cut = int(share * len(drive))
-            past.drive(drive.rows(slice(at, cut)))
-            at, rest = cut, error[cut:]
-            if np.isfinite(rest).any():
-                shift, variance = past.ahead(len(rest) / drive.hz)
-                z2 = (float(np.nanmean(rest)) - shift) ** 2 / variance
-                likely[share] -= 0.5 * np.log(variance) + 0.5 * (TAILS + 1.0) * np.log1p(z2 / TAILS)
-    size = likely[0.0].reshape(len(SHARES), -1).argmax(axis=0)  # of each memory
-    goes_on = np.sum([likely[cut] for cut in CUTS], axis=0).reshape(len(SHARES), -1)[size, np.arange(len(MEMORY_S))]
-    best = int(np.argmax(goes_on))
+    tried = np.sum([surprises(every, drive, TAILS, (0.0, *CUTS)) for drive in drives], axis=0)
+    whole, *rests = tried.reshape(-1, len(SHARES), len(MEMORY_S))
+    size = whole.argmin(axis=0)  # of each memory
+    best = int(np.argmin(np.sum(rests, axis=0)[size, np.arange(len(MEMORY_S))]))
     return replace(every, slow=SHARES[size[best]] * square, slow_s=MEMORY_S[best])
 
 
 def _drive(trip: Trip, weights: Array) -> Drive:
     """The draw as if it were power, predicted with these weights."""
     assert trip.hz is not None
-    mean, n = np.nan_to_num(_mean(_seen(trip), weights)), len(trip)
-    return Drive(trip.trip_id, trip.hz, mean, mean[None], np.ones(n), np.zeros(n, bool), np.zeros(n), _draw(trip))
-
-
-def _draw(trip: Trip) -> Array:
-    return trip.table[CABIN].to_numpy().astype(float)
+    mean, none, draw = np.nan_to_num(_mean(_seen(trip), weights)), np.zeros(len(trip)), trip.column(CABIN)
+    return Drive(trip.trip_id, trip.hz, mean, mean[None], none + 1.0, none.astype(bool), none, draw)
 
 
 def _mean(columns: Array, weights: Array) -> Array:
@@ -159,13 +142,13 @@ def _mean(columns: Array, weights: Array) -> Array:
 
 
 def _rows(trip: Trip) -> tuple[Array, Array]:
-    x, draw = _seen(trip), _draw(trip)
+    x, draw = _seen(trip), trip.column(CABIN)
     known = np.isfinite(draw) & np.isfinite(x).all(axis=1)
     return x[known], draw[known]
 
 
 def _seen(trip: Trip) -> Array:
-    ambient = trip.table["ambient_temp_c"].to_numpy().astype(float) if trip.has("ambient_temp_c") else None
+    ambient = trip.column("ambient_temp_c") if trip.has("ambient_temp_c") else None
     assert trip.hz is not None
     return _columns(ambient, np.arange(len(trip)) / trip.hz)
 

@@ -121,7 +121,7 @@ def _planned(model: PowerModel, trips: Trips, rows: Rows, mean: TripMean) -> Pla
         trip, route = trips[k], router_says(trips[k])
         if route is not None and all(trip.has(c) for c in channels):
             if CABIN in channels:
-                route = route.with_everywhere(CABIN, float(np.nanmean(trip.table[CABIN].to_numpy().astype(float))))
+                route = route.with_everywhere(CABIN, float(np.nanmean(trip.column(CABIN))))
             routes[k] = replace(route.on_grid(model.settings_.hz), trip_id=trip.trip_id)
     if len(routes) < LEAST_TRIPS:
         return None

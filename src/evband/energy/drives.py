@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,31 +33,26 @@ class Drive:
         return len(self.mean)
 
     @property
+    def seconds(self) -> float:
+        return len(self) / self.hz
+
+    @property
+    def hours(self) -> float:
+        return self.seconds / 3600.0
+
+    @property
     def distance_km(self) -> Array:
         """[T] driven by the end of each row."""
         return np.asarray(np.cumsum(self.speed_kmh) / self.hz / 3600.0)
 
     def rows(self, which: slice) -> Drive:
         """A stretch of the trip."""
-        return Drive(
-            self.trip_id,
-            self.hz,
-            self.mean[which],
-            self.members[:, which],
-            self.noise[which],
-            self.outside[which],
-            self.speed_kmh[which],
-            self.power_kw[which],
-            None if self.linear is None else self.linear[which],
-            None if self.climb_ms is None else self.climb_ms[which],
-        )
+        arrays = {f.name: getattr(self, f.name) for f in fields(self)[2:]}
+        return replace(self, **{name: a[..., which] for name, a in arrays.items() if a is not None})
 
     def between_km(self, start: float, end: float) -> slice:
         """The rows that end after `start` and up to `end` kilometres."""
-        distance = self.distance_km
-        return slice(
-            int(np.searchsorted(distance, start, side="right")), int(np.searchsorted(distance, end, side="right"))
-        )
+        return slice(*np.searchsorted(self.distance_km, [start, end], side="right").tolist())
 
 
 def drives_of(bands: Bands, linear: Array | None = None, climb_ms: Array | None = None) -> list[Drive]:
@@ -96,8 +91,6 @@ def _locations(part: Mixture) -> Array:
     if isinstance(part, LocationScale):
         return part.mu.astype(np.float64)
     if isinstance(part, QuantileSet):
-        at = np.array([np.interp(0.5, part.levels, np.arange(len(part.levels)))])
-        low, share = int(at[0]), float(at[0] % 1)
-        median = (1 - share) * part.q[:, low] + share * part.q[:, min(low + 1, len(part.levels) - 1)]
-        return np.asarray(median - median.mean(0) + part.mean, dtype=np.float64)
+        medians = part.medians.astype(part.q.dtype)  # as members are kept
+        return np.asarray(medians - medians.mean(0) + part.mean, dtype=np.float64)
     raise TripsError("Energy needs the members of one model per trip; predict each trip with a single model.")

@@ -49,6 +49,11 @@ def disagreement(members: Array) -> Array:
     return np.asarray(members.var(axis=0) * (len(members) / max(len(members) - 1, 1)))
 
 
+def relative_size(noise: Any, share: float, usual: float) -> Any:
+    """g: a share c of it goes with the noise."""
+    return (1.0 - share) + share * noise / usual
+
+
 def counted(spread: Any, k: float, usual: Any) -> Any:
     """k of what members usually disagreed by, and all beyond."""
     return k * np.minimum(spread, usual) + np.maximum(spread - usual, 0.0)
@@ -87,10 +92,13 @@ class ErrorModel:
         """tau^2 of a new trip: the bias was estimated from as many trip effects, so its own error comes on top."""
         return self.tau2 * (1.0 + 1.0 / self.trips)
 
+    def within(self, seconds: Any) -> Any:
+        """Variance in kW^2 of the mean over a stretch of what varies within a trip, where g is 1."""
+        return self.slow * phi(seconds / self.slow_s) + self.fast / seconds
+
     def of_mean(self, seconds: ArrayLike, size: ArrayLike = 1.0) -> Array:
         """Variance in kW^2 of the mean error over a stretch, without EU."""
-        t = np.asarray(seconds, float)
-        return np.asarray(size) * (self.trip_effect + self.slow * phi(t / self.slow_s) + self.fast / t)
+        return np.asarray(np.asarray(size) * (self.trip_effect + self.within(np.asarray(seconds, float))))
 
     def scale_kwh(self, seconds: Any, size_s: Any, members_kwh: Array, unit: Any = 1.0) -> Any:
         """Of the energy over a stretch: `size_s` is the sum of its g over its seconds, `members_kwh` [M, ...] the members' energies;
@@ -106,7 +114,7 @@ class ErrorModel:
 
     def size(self, noise: Any, outside: Any) -> Any:
         """g of a row or of many; larger outside the training range, where nothing was measured (a convention, not a calibration)."""
-        known = (1.0 - self.share) + self.share * np.minimum(noise, self.most) / self.noise
+        known = relative_size(np.minimum(noise, self.most), self.share, self.noise)
         return known * (1.0 + (OUTSIDE - 1.0) * outside)
 
     def on_its_way(self, drive: Drive) -> tuple[Drive, ErrorModel]:
@@ -119,20 +127,14 @@ class ErrorModel:
         return replace(drive, mean=drive.mean + added, members=drive.members + added), replace(self, **parts)
 
     def to_dict(self) -> dict[str, Any]:
-        return asdict(self) | {"mean": self.mean.to_dict(), "ways": self.ways.to_dict()}
+        return asdict(self)
 
     @classmethod
     def from_dict(cls, saved: Any) -> ErrorModel:
         """Inverse of `to_dict`; a model file is not to be trusted."""
-        before = {
-            "spread": 1.0,
-            "tails": GAUSSIAN,
-            "usual": FAR**2,
-            "mean": TripMean().to_dict(),
-            "ways": Ways().to_dict(),
-        }  # what earlier versions did
+        earlier = {name: getattr(cls, name) for name in ("spread", "tails", "usual")}  # what versions without them did
         try:
-            saved = before | dict(saved)
+            saved = earlier | {"mean": TripMean().to_dict(), "ways": Ways().to_dict()} | dict(saved)
             values: dict[str, Any] = {f.name: float(saved[f.name]) for f in fields(cls) if f.name not in PARTS}
         except (KeyError, TypeError, ValueError) as problem:
             raise ArtifactError(

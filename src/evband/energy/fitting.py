@@ -18,9 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evband.energy.drives import Drive
-from evband.energy.errors import ErrorModel, counted, disagreement, phi
+from evband.energy.errors import ErrorModel, counted, disagreement, phi, relative_size
 from evband.energy.mean import TripMean, fit_mean
 from evband.energy.so_far import how_lasting
+from evband.energy.student import TAILS, robust_deviation, surprise
 from evband.energy.ways import fit_ways
 from evband.errors import TripsError
 
@@ -31,7 +32,6 @@ HORIZONS_S = 10.0 * 2.0 ** np.arange(8)  # 10 s .. 21 min
 SLOW_S = (20.0, 40.0, 80.0, 160.0, 320.0, 640.0)
 SHAPE_SHARE = 0.5  # of the noise in g while the shape within trips is fitted
 ODD = 10.0  # a trip's windows count at most so many times the middle trip's
-TAILS = 5.0  # degrees of freedom of trips' errors: their kurtosis is 2 to 14 on ten logs
 PRIOR_FACTOR = 0.7  # of the variance within trips, before any: a t has a scale below its deviation
 PRIOR_SPREAD = 1.0  # k before any trip: members differ by as much as they err together
 USUAL = 0.75  # share of the calibration trips whose EU counts with k
@@ -53,7 +53,7 @@ def fit_errors(drives: list[Drive], mean: TripMean | None = None) -> ErrorModel:
     """From drives predicted by members that never saw them; an error if fewer than `LEAST_TRIPS` have measured power.
 
     The mean over trips is fitted too, unless it is given."""
-    drives = [d for d in drives if np.isfinite(d.power_kw).mean() >= 0.5 and len(d) >= 10.0 * d.hz]
+    drives = [d for d in drives if np.isfinite(d.power_kw).mean() >= 0.5 and len(d) >= HORIZONS_S[0] * d.hz]
     if len(drives) < LEAST_TRIPS:
         raise TripsError(
             f"Energy bands need at least {LEAST_TRIPS} trips with measured power that the model did not train on, and there are "
@@ -61,7 +61,7 @@ def fit_errors(drives: list[Drive], mean: TripMean | None = None) -> ErrorModel:
         )
     mean, of_others = (mean, [mean] * len(drives)) if mean is not None else fit_mean(drives)
     drives = [own.of(d) for own, d in zip(of_others, drives, strict=True)]
-    seconds = np.array([len(d) / d.hz for d in drives])
+    seconds = np.array([d.seconds for d in drives])
     whole = [windows(d, len(d)) for d in drives]
     trips = _Windows(*(np.array([float(getattr(w, n)[0]) for w in whole]) for n in ("error", "noise", "spread")))
     trips = replace(trips, spread=steadied(trips.spread, min(len(d.members) for d in drives)))
@@ -129,7 +129,7 @@ def _shape(by_horizon: ByHorizon, trips: _Windows, seconds: Array, noise: float)
     bias = float(np.median(trips.error))
     horizons = np.array(list(by_horizon))
     variance = [_middle([_second_moment(w, bias, noise) for w in ws]) for ws in by_horizon.values()]
-    whole = _middle(list((trips.error - bias) ** 2 / _size(trips.noise, SHAPE_SHARE, noise)))
+    whole = _middle(list((trips.error - bias) ** 2 / relative_size(trips.noise, SHAPE_SHARE, noise)))
     own = np.maximum(n / (n - 1.0) * np.append(variance, whole), 1e-12)
     best, parts, slow_s = np.inf, np.zeros(3), SLOW_S[0]
     for length in SLOW_S:
@@ -149,12 +149,8 @@ def _middle(moments: list[float]) -> float:
     return float(np.mean(np.minimum(moments, ODD * np.median(moments) + 1e-12)))
 
 
-def _size(noise: Array, share: float, typical: float) -> Array:
-    return (1.0 - share) + share * noise / typical
-
-
 def _second_moment(w: _Windows, bias: float, noise: float) -> float:
-    return float(np.mean((w.error - bias) ** 2 / _size(w.noise, SHAPE_SHARE, noise)))
+    return float(np.mean((w.error - bias) ** 2 / relative_size(w.noise, SHAPE_SHARE, noise)))
 
 
 def _level(shape: ErrorModel, trips: _Windows, seconds: Array) -> ErrorModel:
@@ -166,8 +162,8 @@ def _level(shape: ErrorModel, trips: _Windows, seconds: Array) -> ErrorModel:
     from scipy.optimize import minimize
 
     usual = float(np.quantile(trips.spread, USUAL))
-    within = shape.slow * phi(seconds / shape.slow_s) + shape.fast / seconds
-    deviation = 1.4826 * float(np.median(np.abs(trips.error - np.median(trips.error)))) + 1e-6
+    within = shape.within(seconds)
+    deviation = robust_deviation(trips.error) + 1e-6
     centre = np.array([2.0 * np.log(deviation) - 0.7, np.log(PRIOR_FACTOR), 0.0, np.log(PRIOR_SPREAD), 0.0])
     width = np.array([2.0, 0.5, 1.5, 1.0, 0.5])
 
@@ -175,10 +171,9 @@ def _level(shape: ErrorModel, trips: _Windows, seconds: Array) -> ErrorModel:
         p = centre + width * q
         tau2, factor, k = np.exp(p[[0, 1, 3]])
         share = 1.0 / (1.0 + np.exp(-p[2]))
-        variance = _size(trips.noise, share, shape.noise) * (tau2 + factor * within) + counted(trips.spread, k, usual)
-        z2 = (trips.error - p[4] * deviation) ** 2 / variance
-        loss = 0.5 * np.log(variance) + 0.5 * (TAILS + 1.0) * np.log1p(z2 / TAILS)
-        return float(loss.sum() + 0.5 * (q**2).sum())
+        size = relative_size(trips.noise, share, shape.noise)
+        variance = size * (tau2 + factor * within) + counted(trips.spread, k, usual)
+        return float(surprise(trips.error - p[4] * deviation, variance).sum() + 0.5 * (q**2).sum())
 
     p = centre + width * minimize(unlikely, np.zeros(5), method="BFGS").x
     tau2, factor, k = (float(x) for x in np.exp(p[[0, 1, 3]]))

@@ -10,7 +10,7 @@ import polars as pl
 from evband.channels import AGE, EDGES, READINGS
 from evband.errors import ChannelError, TripsError
 from evband.features.names import CABIN
-from evband.routes import Route
+from evband.routes import Route, read_route
 from evband.trips import Trip, Trips
 
 if TYPE_CHECKING:
@@ -34,13 +34,16 @@ def check_supplies(model: PowerModel, route: Route) -> None:
         )
 
 
-def speed_now(driven: Trip | None) -> float:
-    """At which the way ahead begins, in km/h."""
-    return 0.0 if driven is None else max(float(driven.table["speed_kmh"][-1]), 0.0)
+def way_ahead(route: Any, driven: Trip | None, ambient_c: float | None = None) -> Route:
+    """The route from the speed at which the drive so far ended, at this temperature where one is given."""
+    way = read_route(route, 0.0 if driven is None else max(float(driven.table["speed_kmh"][-1]), 0.0))
+    return way if ambient_c is None else way.with_everywhere("ambient_temp_c", ambient_c)
 
 
-def driven_trip(model: PowerModel, so_far: Any) -> Trip:
-    """The drive so far on the model's grid."""
+def driven_trip(model: PowerModel, so_far: Any) -> Trip | None:
+    """The drive so far on the model's grid, if there is one."""
+    if so_far is None:
+        return None
     if not isinstance(so_far, Trip):
         from evband.logs.reading import read_trips
 

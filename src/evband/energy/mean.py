@@ -16,7 +16,7 @@ as farther from the middle member than the farthest was in 99 % of calibration r
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -79,7 +79,7 @@ class TripMean:
         return np.asarray(np.clip(columns @ np.array(self.slopes), -self.most_kw, self.most_kw))
 
     def to_dict(self) -> dict[str, Any]:
-        return {"weight": self.weight, "slopes": list(self.slopes), "centres": list(self.centres), "most_kw": self.most_kw, "apart_kw": self.apart_kw}  # fmt: skip
+        return asdict(self)
 
     @classmethod
     def from_dict(cls, saved: Any) -> Self:

@@ -5,12 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evband.bands.picture import BLUE, new_axes, table
 
 if TYPE_CHECKING:
     from evband.energy.range import Range
     from evband.energy.trip import Energies
+
+Array = NDArray[np.float64]
+FAN = {0.9: 0.18, 0.5: 0.35}  # level of a band -> its opacity
+RED, GREY = "#b3261e", "#444"
+POINTS = 400  # of a line
 
 
 def draw_energies(energies: Energies, axes: Any) -> Any:
@@ -42,20 +48,33 @@ def energies_table(energies: Energies) -> str:
     return table(head, rows, f"{len(rows)} trips")
 
 
+def fan(plan: Range) -> tuple[Array, dict[float, Array]]:
+    """(km, charge in percent there by its quantile): to the farthest distance worth showing, a little beyond the route or the battery."""
+    end = max(1.1 * plan.route_km, min(1.05 * plan.distance_km(0.95), 3.0 * plan.route_km))
+    km = np.append(0.0, plan.way.km[plan.way.km <= end])
+    at = np.unique(np.linspace(0, len(km) - 1, min(POINTS, len(km))).astype(int))
+    shown = (0.5, *(0.5 + side * level / 2 for level in FAN for side in (-1, 1)))
+    return km[at], {p: np.clip(np.append(plan.soc, plan.soc_along(p))[at], 0.0, 100.0) for p in shown}
+
+
 def draw_range(plan: Range, axes: Any) -> Any:
     """Charge over distance: median, 50 % and 90 % bands, the reserve and the route's end."""
     axes = new_axes("a picture of range", axes)
-    km = np.append(0.0, plan.way.km)
-    line = {p: np.append(plan.soc, plan.soc_along(p)) for p in (0.05, 0.25, 0.5, 0.75, 0.95)}
-    for low, high, opacity in ((0.05, 0.95, 0.18), (0.25, 0.75, 0.35)):
-        axes.fill_between(km, line[low], line[high], color=BLUE, alpha=opacity, lw=0, label=f"{high - low:.0%} band")
+    km, line = fan(plan)
+    for level, opacity in FAN.items():
+        low, high = line[0.5 - level / 2], line[0.5 + level / 2]
+        axes.fill_between(km, low, high, color=BLUE, alpha=opacity, lw=0, label=f"{level:.0%} band")
     axes.plot(km, line[0.5], color=BLUE, label="median")
-    axes.axhline(plan.reserve_soc, color="#b3261e", ls="--", label="reserve")
-    axes.axvline(plan.route_km, color="#444", lw=1, label="route ends")
-    end = max(1.1 * plan.route_km, min(1.05 * plan.distance_km(0.95), 3.0 * plan.route_km))
-    axes.set(xlabel="distance, km", ylabel="state of charge, %", xlim=(0, end), ylim=(0, min(100.0, plan.soc + 5.0)))
+    axes.axhline(plan.reserve_soc, color=RED, ls="--", label="reserve")
+    axes.axvline(plan.route_km, color=GREY, lw=1, label="route ends")
+    axes.set(xlabel="distance, km", ylabel="state of charge, %", xlim=(0, km[-1]), ylim=(0, highest(plan.soc)))
     axes.legend(frameon=False)
     return axes
+
+
+def highest(soc: float) -> float:
+    """Where an axis of charge ends."""
+    return min(100.0, soc + 5.0)
 
 
 def range_html(plan: Range) -> str:

@@ -20,6 +20,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
+from evband.energy.student import robust_deviation, surprise
 from evband.errors import ArtifactError
 from evband.routes.profile import Route, from_profile
 from evband.trips import Trip
@@ -34,14 +35,8 @@ STEP_KMH = 5.0  # a router's speeds come in steps
 CRAWL_KMH = 5.0  # slower is waiting, which no router knows of
 SHORTEST_KM = 0.5
 LEAST_TRIPS = 5
-TAILS = 5.0
-SCALES_KMH = (
-    25.0,
-    15.0,
-    40.0,
-    60.0,
-    1e6,
-)  # V: the first where so few trips cannot tell, the last counts all kilometres alike
+# V: the first where so few trips cannot tell, the last counts all kilometres alike
+SCALES_KMH = (25.0, 15.0, 40.0, 60.0, 1e6)
 ENOUGH_TRIPS = 10  # to tell
 
 
@@ -113,28 +108,23 @@ def _unlikely_half(kwh: Array, km: Array, counted: Array) -> float:
     for train in (even, ~even):
         found = _mode(kwh[train], km[train], counted[train])
         mean, variance = found.over(km[~train], counted[~train])
-        total += float(_surprise(kwh[~train] - mean, variance).sum())
+        total += float(surprise(kwh[~train] - mean, variance).sum())
     return total
-
-
-def _surprise(error: Array, variance: Array) -> Array:
-    return np.asarray(0.5 * np.log(variance) + 0.5 * (TAILS + 1.0) * np.log1p(error**2 / variance / TAILS))
 
 
 def _mode(kwh: Array, km: Array, counted: Array) -> Planned:
     from scipy.optimize import minimize
 
     rate = kwh / counted
-    middle = float(np.median(rate))
-    scale = 1.4826 * float(np.median(np.abs(rate - middle))) + 1e-6
+    scale = robust_deviation(rate) + 1e-6
     start = 2.0 * np.log(scale) + np.array([-0.7, 0.7 + np.log(np.median(counted / km))])
 
     def unlikely(p: Array) -> float:
         variance = np.exp(p[1]) * counted**2 + np.exp(p[2]) * km
-        loss = _surprise(kwh - p[0] * scale * counted, variance)
+        loss = surprise(kwh - p[0] * scale * counted, variance)
         return float(loss.sum() + 0.125 * ((p[1:] - start) ** 2).sum())
 
-    first = np.append(middle / scale, start)
+    first = np.append(np.median(rate) / scale, start)
     p = minimize(unlikely, first, method="Nelder-Mead", options={"maxiter": 2000, "xatol": 1e-3, "fatol": 1e-4}).x
     return Planned(float(p[0]) * scale, float(np.exp(p[1])), float(np.exp(p[2])), len(kwh))
 
@@ -142,7 +132,7 @@ def _mode(kwh: Array, km: Array, counted: Array) -> Planned:
 def router_says(trip: Trip) -> Route | None:
     """A gridded trip as a router would have planned it: its way at one speed per stretch, without stops; None if too short."""
     assert trip.hz is not None
-    speed = np.maximum(np.nan_to_num(trip.table["speed_kmh"].to_numpy().astype(float)), 0.0)
+    speed = np.maximum(np.nan_to_num(trip.column("speed_kmh")), 0.0)
     driven = np.cumsum(speed) / trip.hz / 3600.0
     if not len(driven) or driven[-1] < SHORTEST_KM:
         return None
@@ -150,13 +140,13 @@ def router_says(trip: Trip) -> Route | None:
     table = pl.DataFrame({"distance_km": np.append(at, driven[-1]), "speed_kmh": np.append(pace, 0.0)})
     along = {}
     if trip.has("elevation_m"):
-        height = trip.table["elevation_m"].to_numpy().astype(float)
+        height = trip.column("elevation_m")
         known = np.isfinite(height)
         places = np.linspace(0.0, driven[-1], max(2, int(driven[-1] / 0.05)))
         along["elevation_m"] = (places, np.interp(places, driven[known], height[known]))
     for name in ("ambient_temp_c", "wind_ms"):
         if trip.has(name):
-            along[name] = (np.zeros(1), np.array([float(np.nanmean(trip.table[name].to_numpy().astype(float)))]))
+            along[name] = (np.zeros(1), np.nanmean(trip.column(name), keepdims=True))
     return replace(from_profile(table, trip.trip_id), along=along)
 
 

@@ -11,17 +11,17 @@ import polars as pl
 from numpy.typing import NDArray
 
 from evband.energy.ahead import FARTHEST_KM, Ahead, long_enough
-from evband.energy.battery import check_battery, known_battery
+from evband.energy.battery import check_battery, held_kwh, known_battery
 from evband.energy.cabin import with_cabin
 from evband.energy.calibrating import cabin_of, planned_of, predicted_drives
 from evband.energy.doubts import Doubts, physical_kw
 from evband.energy.drives import Drive
-from evband.energy.joining import check_supplies, driven_trip, joined, outside_channels, speed_now
+from evband.energy.joining import check_supplies, driven_trip, joined, outside_channels, way_ahead
 from evband.energy.sanity import implausible
 from evband.energy.so_far import SoFar
 from evband.errors import EvbandError, SettingsError, TripsError
 from evband.features.names import CABIN
-from evband.routes import Route, read_route
+from evband.routes import Route
 from evband.trips import Trip, Trips
 
 if TYPE_CHECKING:
@@ -29,14 +29,15 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 LEVELS = {"p05": 0.05, "p50": 0.5, "p95": 0.95}
+SURE = 0.95  # a chance that is acted on
 AS_GIVEN = "as given"
 SURE_OF_ALL = Doubts()
-HEAD_WIND = "5 m/s head wind"
-WHAT_IFS: dict[str, tuple[str, Callable[[Route], Route]]] = {  # name -> (the input it takes, the route it makes)
-    "10 % slower": ("speed_kmh", lambda way: way.at_pace(0.9)),
-    "10 C colder": ("ambient_temp_c", lambda way: way.shifted("ambient_temp_c", -10.0)),
-    HEAD_WIND: ("wind_ms", lambda way: way),
-    "heater off": (CABIN, lambda way: way.with_everywhere(CABIN, 0.0)),
+WHAT_IFS: dict[str, tuple[str | None, Callable[[Route, Doubts], tuple[Route, Doubts]]]] = {
+    # name -> (the input it takes, if any; how route and doubts change)
+    "10 % slower": ("speed_kmh", lambda way, doubts: (way.at_pace(0.9), doubts)),
+    "10 C colder": ("ambient_temp_c", lambda way, doubts: (way.shifted("ambient_temp_c", -10.0), doubts)),
+    "5 m/s head wind": (None, lambda way, doubts: (way, replace(doubts, head_wind_ms=doubts.head_wind_ms + 5.0))),
+    "heater off": (CABIN, lambda way, doubts: (way.with_everywhere(CABIN, 0.0), doubts)),
 }
 
 
@@ -74,24 +75,27 @@ class Range:
         return self.holds_sd(self.soc)
 
     def holds_sd(self, soc: float) -> float:
-        charge = self.doubts.soc_sd / 100.0 * self.capacity_kwh
-        aged = (soc - self.reserve_soc) / 100.0 * self.capacity_kwh * self.doubts.capacity_sd_pct / 100.0
-        return float(np.hypot(charge, aged))
+        aged = held_kwh(soc, self.capacity_kwh, self.reserve_soc) * self.doubts.capacity_sd_pct / 100.0
+        return float(np.hypot(self._charge_sd, aged))
+
+    @property
+    def _charge_sd(self) -> float:
+        return float(held_kwh(self.doubts.soc_sd, self.capacity_kwh))
 
     @property
     def shares(self) -> dict[str, float]:
         """The part of the variance of the charge at arrival that each source of doubt has; they add up to 1."""
         _, parts = self.route.parts(self.past)
         variance = {name: float(v[-1]) for name, v in parts.items()}
-        charge = self.doubts.soc_sd / 100.0 * self.capacity_kwh
-        variance |= {"charge": charge**2, "capacity": self.battery_sd**2 - charge**2}
+        charge = self._charge_sd**2
+        variance |= {"charge": charge, "capacity": self.battery_sd**2 - charge}
         total = sum(variance.values())
         return {name: v / total for name, v in variance.items() if v > 0.0}
 
     @property
     def battery_kwh(self) -> float:
         """Down to the reserve."""
-        return (self.soc - self.reserve_soc) / 100.0 * self.capacity_kwh
+        return float(held_kwh(self.soc, self.capacity_kwh, self.reserve_soc))
 
     @property
     def route_km(self) -> float:
@@ -105,7 +109,7 @@ class Range:
     @property
     def arrival_probability_empty(self) -> float:
         """Of reaching the route's end at all, the reserve used up if need be."""
-        return self._chance(self.soc / 100.0 * self.capacity_kwh)
+        return self._chance(held_kwh(self.soc, self.capacity_kwh))
 
     def _chance(self, kwh: float) -> float:
         return float(self.route.chances(kwh, self.past, self.battery_sd)[-1]) if kwh > 0 else 0.0
@@ -120,15 +124,16 @@ class Range:
 
     def soc_at_arrival(self, p: float) -> float:
         """Quantile of the charge left at the route's end, in percent; 0 where it does not get there."""
-        used = float(self.route.quantiles(self.past, 1.0 - p, self.battery_sd)[-1])
-        return float(np.clip(self.soc - 100.0 * used / self.capacity_kwh, 0.0, 100.0))
+        return float(np.clip(self._soc_at(self.route, p)[-1], 0.0, 100.0))
 
     def soc_along(self, p: float) -> Array:
         """Quantile of the charge at every point of the way."""
-        used = self.way.quantiles(self.past, 1.0 - p, self.battery_sd)
-        return np.asarray(self.soc - 100.0 * used / self.capacity_kwh)
+        return self._soc_at(self.way, p)
 
-    def soc_needed(self, p: float = 0.95) -> float | None:
+    def _soc_at(self, way: Ahead, p: float) -> Array:
+        return self.soc - 100.0 * way.quantiles(self.past, 1.0 - p, self.battery_sd) / self.capacity_kwh
+
+    def soc_needed(self, p: float = SURE) -> float | None:
         """The charge in percent with which the chance to arrive with the reserve left is `p`; None where none is enough.
 
         Where to stop charging before departure: the battery must hold the p-quantile of the energy to every point."""
@@ -138,14 +143,14 @@ class Range:
             soc = self.reserve_soc + 100.0 * max(kwh, 0.0) / self.capacity_kwh
         return soc if soc <= 100.0 else None
 
-    def spare_kwh(self, p: float = 0.95) -> float:
+    def spare_kwh(self, p: float = SURE) -> float:
         """What the battery holds beyond the p-quantile of the energy to every point: 0 or more where it arrives so surely."""
         return self.battery_kwh - float(self.route.quantiles(self.past, p, self.battery_sd).max())
 
-    def to_load_kwh(self, p: float = 0.95) -> float | None:
+    def to_load_kwh(self, p: float = SURE) -> float | None:
         """Energy to load before departure for that chance; 0 where the charge is enough, None where no charge is."""
         soc = self.soc_needed(p)
-        return None if soc is None else max(0.0, soc - self.soc) / 100.0 * self.capacity_kwh
+        return None if soc is None else float(held_kwh(max(0.0, soc - self.soc), self.capacity_kwh))
 
     @property
     def beyond_route(self) -> bool:
@@ -162,8 +167,8 @@ class Range:
             "energy_kwh": {name: self.energy_kwh(p) for name, p in LEVELS.items()},
             "beyond_route": self.beyond_route,
             "shares": self.shares,
-            "soc_for_95": self.soc_needed(0.95),
-            "load_kwh_for_95": self.to_load_kwh(0.95),
+            "soc_for_95": self.soc_needed(),
+            "load_kwh_for_95": self.to_load_kwh(),
         }
 
 
@@ -184,10 +189,8 @@ def plan(
     the way ends with the route: that halves the work where only the arrival matters."""
     capacity_kwh, doubts = known_battery(model, capacity_kwh, doubts)
     check_battery(soc, capacity_kwh, reserve_soc)
-    driven = None if so_far is None else driven_trip(model, so_far)
-    way = read_route(route, speed_now(driven))
-    if ambient_c is not None:
-        way = way.with_everywhere("ambient_temp_c", ambient_c)
+    driven = driven_trip(model, so_far)
+    way = way_ahead(route, driven, ambient_c)
     if doubts.head_wind_ms and "wind_ms" in model.feature_map_.channels:
         way = way.with_everywhere("wind_ms", doubts.head_wind_ms)
     check_supplies(model, way)
@@ -282,24 +285,19 @@ def what_ifs(
     >>> list(plans)[:2]
     ['as given', '10 % slower']
     """
-    driven = None if so_far is None else driven_trip(model, so_far)
-    way = read_route(route, speed_now(driven))
-    if ambient_c is not None:
-        way = way.with_everywhere("ambient_temp_c", ambient_c)
+    driven = driven_trip(model, so_far)
+    way = way_ahead(route, driven, ambient_c)
 
-    def planned(way: Route, doubts: Doubts = doubts) -> Range:
+    def planned(way: Route, doubts: Doubts) -> Range:
         return plan(model, soc, capacity_kwh, way, reserve_soc, driven, doubts=doubts)
 
-    found: dict[str, Range | str] = {AS_GIVEN: planned(way)}
+    found: dict[str, Range | str] = {AS_GIVEN: planned(way, doubts)}
     for name, (channel, change) in WHAT_IFS.items() if variants else ():
-        if name == HEAD_WIND:  # by the model where it knows wind, else by physics
-            found[name] = planned(way, replace(doubts, head_wind_ms=doubts.head_wind_ms + 5.0))
-            continue
-        if channel not in model.feature_map_.channels:
+        if channel is not None and channel not in model.feature_map_.channels:
             found[name] = f"the model has no {channel} among its inputs, so it cannot say"
             continue
         try:
-            found[name] = planned(change(way))
+            found[name] = planned(*change(way, doubts))
         except EvbandError as problem:
             found[name] = f"cannot say: {problem}"
     return found

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from evband.channels import DENSE, EDGES, READINGS
+from evband.channels import CHANNELS, DENSE, EDGES, READINGS
 from evband.errors import EvbandError, SettingsError
-from evband.features.physics import CLIMB, MASS_KG, SLOWEST_KMH, STANDING_KW, STEP_KMH
+from evband.features.physics import CLIMB, FASTER_TAKES_LESS, MASS_KG, SLOWEST_KMH, STANDING_KW, STEP_KMH
 from evband.trips import Trip, Trips
 
 if TYPE_CHECKING:
@@ -61,13 +61,14 @@ def of_steady_drives(model: PowerModel) -> list[str]:
         *drives, standing = predicted_drives(model, Trips(trips))
     except EvbandError:  # torque or forces among the inputs: no such drive can be made up
         return []
-    per_km = np.array([d.mean[-int(60 * d.hz) :].mean() / d.speed_kmh[-1] for d in drives])  # kWh/km
+    kw = [float(d.mean[-int(60 * d.hz) :].mean()) for d in (*drives, standing)]
+    per_km = np.array([one / d.speed_kmh[-1] for one, d in zip(kw, drives, strict=False)])  # kWh/km
     found = [
-        f"driving {fast:.0f} km/h takes less energy per km than {slow:.0f} km/h"
+        FASTER_TAKES_LESS.format(fast, slow)
         for slow, fast, a, b in zip(speeds[:-1], speeds[1:], per_km[:-2], per_km[1:-1], strict=True)
         if b < a
     ]
-    idle = float(standing.mean[-int(60 * standing.hz) :].mean())
+    idle = kw[-1]
     if not STANDING_KW[0] <= idle <= STANDING_KW[1]:
         found.append(f"a standing car draws {idle:.1f} kW, and cars draw {STANDING_KW[0]:g} to {STANDING_KW[1]:g}")
     if "elevation_m" in features.channels and per_km[-1] <= per_km[0]:
@@ -83,21 +84,22 @@ def _steady(model: PowerModel, kmh: float, slope: float = 0.0) -> Trip:
     table = {
         "time_s": (np.arange(rows) + 1) / hz,
         **{c: np.full(rows, kmh) for c in ("speed_kmh", *EDGES)},
+        **{c: np.zeros(rows) for c in ("acceleration_ms2", "wind_ms")},
+        "elevation_m": slope * metres,
         READINGS: np.full(rows, DENSE / hz),
     }
     for channel, typical in zip(features.channels, features.typical.tolist(), strict=True):
-        if channel in ("motor_torque_nm", "motor_rpm", "force_n", "road_load_n", "parasitic_n", "drive_ref_kmh"):
-            raise SettingsError(f"{channel} of a made-up drive is not known.")
-        value = {"elevation_m": slope * metres, "acceleration_ms2": np.zeros(rows), "wind_ms": np.zeros(rows)}
         if channel not in table:
-            table[channel] = value.get(channel, np.full(rows, typical))
+            if channel in CHANNELS and CHANNELS[channel].kind in ("motion", "force"):
+                raise SettingsError(f"{channel} of a made-up drive is not known.")
+            table[channel] = np.full(rows, typical)
     frame = pl.DataFrame(table).with_columns(segment=pl.lit(0, dtype=pl.Int32))
     return Trip(f"{kmh:.0f} km/h, slope {slope:g}", frame, hz)
 
 
 def implausible(model: PowerModel, kwh: float, km: float, route: Trip) -> list[str]:
     """Warnings for a plan; a SettingsError where its consumption is not that of any car."""
-    found = [f"THIS MODEL CONTRADICTS PHYSICS, do not rely on it: {problem}" for problem in model_contradictions(model)]
+    found = [f"THIS MODEL CONTRADICTS PHYSICS, do not rely on it: {problem}" for problem in model.contradictions_]
     fall = 0.0
     if route.has("elevation_m"):
         height = route.table["elevation_m"].drop_nulls()
@@ -110,9 +112,3 @@ def implausible(model: PowerModel, kwh: float, km: float, route: Trip) -> list[s
             + REASONS
         )
     return found
-
-
-def model_contradictions(model: PowerModel) -> list[str]:
-    """As `fit` or `calibrate` found them and the model file keeps them."""
-    saved = (model.energy_ or {}).get("contradictions", [])
-    return [str(problem)[:300] for problem in saved][:10] if isinstance(saved, list) else []

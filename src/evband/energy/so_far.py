@@ -11,12 +11,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from evband.energy.drives import Drive
 from evband.energy.errors import ErrorModel, phi
+from evband.energy.student import surprise
 from evband.errors import SettingsError
 
 Array = NDArray[np.float64]
 BLOCK_S = 10.0
 START_S = 120.0  # what a start takes (a cold cabin, a cold battery) says little about the rest
 LASTING = (0.0, 0.25, 0.5, 0.75, 1.0)
+CUTS = (0.25, 0.5, 0.75)  # where calibration trips go on
 
 
 class Belief(NamedTuple):
@@ -122,26 +124,25 @@ class SoFar:
             setattr(self, name, int(value) if name == "_rows" else value)
 
 
+def surprises(errors: ErrorModel, drive: Drive, dof: float, cuts: tuple[float, ...] = CUTS) -> Array:
+    """[cuts, ...]: how surprising the mean error of the rest of a drive is, given its beginning, cut at these shares of it;
+    0 where nothing of the rest was measured. `errors` may have columns, which are all tried at once."""
+    past, at, found = SoFar(errors), 0, []
+    for share in cuts:
+        cut = int(share * len(drive))
+        past.drive(drive.rows(slice(at, cut)))
+        at, rest = cut, drive.rows(slice(cut, None))
+        error, variance = rest.power_kw - rest.mean, errors.epistemic(rest.members.mean(axis=1))
+        shift, own = past.ahead(rest.seconds, float(errors.sizes(rest).mean()))
+        known = np.isfinite(error).any()
+        found.append(surprise(np.nanmean(error) - shift, own + variance, dof) if known else 0.0 * shift)
+    return np.array(found)
+
+
 def how_lasting(errors: ErrorModel, drives: list[Drive]) -> float:
-    """The share at which the rest of each calibration trip, cut in three places, is likeliest given its beginning."""
-    gain = np.zeros(len(LASTING))
-    for drive in drives:
-        past, at = SoFar(errors), 0
-        sizes, error = errors.sizes(drive), drive.power_kw - drive.mean
-        for cut in (len(drive) // 4, len(drive) // 2, 3 * len(drive) // 4):
-            past.drive(drive.rows(slice(at, cut)))
-            at = cut
-            rest = error[cut:]
-            if not np.isfinite(rest).any():
-                continue
-            spread = float(errors.epistemic(drive.members[:, cut:].mean(axis=1)))
-            for i, lasting in enumerate(LASTING):
-                past.errors = replace(errors, lasting=lasting)
-                shift, variance = past.ahead(len(rest) / drive.hz, float(sizes[cut:].mean()))
-                scale = math.sqrt(float(variance) + spread)
-                z = (float(np.nanmean(rest)) - float(shift)) / scale
-                gain[i] -= math.log(scale) + 0.5 * (errors.dof + 1.0) * math.log1p(z * z / errors.dof)
-    return LASTING[int(np.argmax(gain))]
+    """The share at which the rest of each calibration trip is likeliest given its beginning."""
+    every: Any = replace(errors, lasting=np.array(LASTING))  # type: ignore[arg-type]
+    return LASTING[int(np.argmin(sum(surprises(every, drive, errors.dof).sum(axis=0) for drive in drives)))]
 
 
 _COUNTED = ("_error", "_size", "_rows", "_age")

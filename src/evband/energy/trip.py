@@ -147,18 +147,16 @@ def stretch_energy(drive: Drive, which: slice, errors: ErrorModel, so_far: bool 
     if so_far:
         past.drive(drive.rows(slice(0, which.start)))
     part = drive.rows(which)
-    seconds = len(part) / part.hz
-    shift, variance = past.ahead(seconds, float(errors.sizes(part).mean()))
-    hours = seconds / 3600.0
+    shift, variance = past.ahead(part.seconds, float(errors.sizes(part).mean()))
     spread = float(errors.epistemic(part.members.mean(axis=1)))
     known = np.isfinite(part.power_kw)
-    measured = float(np.where(known, part.power_kw, part.mean).mean()) * hours
+    measured = float(np.where(known, part.power_kw, part.mean).mean()) * part.hours
     return EnergyBand(
         trip_id=drive.trip_id,
-        distance_km=float(part.speed_kmh.sum() / part.hz / 3600.0),
-        duration_s=seconds,
-        mean_kwh=(float(part.mean.mean()) + float(shift)) * hours,
-        scale_kwh=float(np.sqrt(float(variance) + spread)) * hours,
+        distance_km=float(part.distance_km[-1]),
+        duration_s=part.seconds,
+        mean_kwh=(float(part.mean.mean()) + float(shift)) * part.hours,
+        scale_kwh=float(np.sqrt(float(variance) + spread)) * part.hours,
         dof=float(errors.dof),
         energy_kwh=measured if known.mean() >= LEAST_MEASURED else None,
     )

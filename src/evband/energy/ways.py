@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from evband.channels import STANDING_KMH
 from evband.energy.drives import Drive
+from evband.energy.student import robust_deviation
 from evband.errors import ArtifactError
 
 Array = NDArray[np.float64]
@@ -63,7 +64,7 @@ class Ways:
         if not self.km or km < LEAST_KM:
             return NEW
         k = similarity(np.array([km]), speeds_along(drive)[None], np.array(self.km), np.array(self.speeds))[0]
-        expected = float(k @ self._inverse @ np.array(self.errors)) * np.sqrt(len(drive) / drive.hz / 3600.0)
+        expected = float(k @ self._inverse @ np.array(self.errors)) * np.sqrt(drive.hours)
         left = (1.0 + self.noise - float(k @ self._inverse @ k)) / (1.0 + self.noise)
         return Known(expected / km, max(left, self.noise / (1.0 + self.noise)))  # the rest is independent
 
@@ -92,10 +93,9 @@ class Ways:
 
 def fit_ways(drives: Sequence[Drive], error_kw: Array) -> Ways:
     """From drives predicted by members and a mean that never saw them, and their mean errors without the bias."""
-    hours = np.array([len(d) / d.hz / 3600.0 for d in drives])
     km = np.array([float(d.distance_km[-1]) for d in drives])
-    errors = error_kw * np.sqrt(hours)
-    deviation = 1.4826 * float(np.median(np.abs(errors - np.median(errors))))
+    errors = error_kw * np.sqrt([d.hours for d in drives])
+    deviation = robust_deviation(errors)
     counted = np.clip(errors, -ODD * deviation, ODD * deviation)
     kept = np.flatnonzero(km >= LEAST_KM)[-MOST_TRIPS:]
     if len(kept) < 2:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evband.energy import Ahead, SoFar
+from evband.energy.battery import held_kwh
 from evband.energy.range import LEVELS
 from evband.live.assemble import COLUMN, Assembler
 from evband.live.changes import Changes, Mark
@@ -101,10 +102,10 @@ class Ranges:
         for column in (self.km, self.arrival, self.arrival_empty):
             column[cars[~known]] = np.nan
         cars, soc, capacity = cars[known], soc[known], capacity[known]
-        battery = (soc - self.reserve[cars]) / 100.0 * capacity
+        battery = held_kwh(soc, capacity, self.reserve[cars])
         routed = np.array([car in self.routes for car in cars.tolist()], bool)
         for i in np.flatnonzero(routed).tolist():
-            self._routed(int(cars[i]), float(battery[i]), float(soc[i] / 100.0 * capacity[i]))
+            self._routed(int(cars[i]), float(battery[i]), held_kwh(float(soc[i]), float(capacity[i])))
         self._free(cars[~routed], battery[~routed], clock)
         if self.changes is not None:
             for car in cars.tolist():

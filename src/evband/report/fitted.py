@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from evband.card import degrees_of_freedom, on_the_floor
-from evband.energy.sanity import REASONS, model_contradictions
+from evband.energy.sanity import REASONS
 
 if TYPE_CHECKING:
     from evband.model import PowerModel
@@ -39,7 +39,7 @@ def fit_summary(model: PowerModel) -> list[str]:
         which = ", ".join(f"{number} ({times}x)" for number, times in summary["restarts"].items())
         lines.append(f"members that broke and were restarted from their anchor: {which}")
     lines.append(f"calibration: {model.calibration_.describe()}")
-    problems = model_contradictions(model)
+    problems = model.contradictions_
     lines += [f"THIS MODEL CONTRADICTS PHYSICS: {problem}" for problem in problems]
     lines += [REASONS] if problems else []
     return [*lines, _expected(summary.get("out_of_bag"))]

@@ -12,6 +12,7 @@ import numpy as np
 
 from evband.channels import CHANNELS, NEW_TRIP_S
 from evband.energy import Ahead, Doubts, RowMean, SoFar, check_battery, known_battery
+from evband.energy.battery import held_kwh
 from evband.energy.range import LEVELS, plan
 from evband.energy.student import stdtrit
 from evband.errors import SettingsError
@@ -50,7 +51,7 @@ class Battery:
 
     def range_km(self, soc: float, driven_km: float, past: SoFar) -> dict[str, float]:
         """Quantiles of the distance still to go until the reserve."""
-        kwh = (soc - self.reserve_soc) / 100.0 * self.capacity_kwh
+        kwh = held_kwh(soc, self.capacity_kwh, self.reserve_soc)
         reach = self.way.after(driven_km).reach(kwh, past, tuple(LEVELS.values()))
         return dict(zip(LEVELS, reach, strict=True))
 
