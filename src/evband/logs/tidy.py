@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from evband.channels import COORDINATES, ON_GRID, VALUES, require
 from evband.errors import LogError
 from evband.logs import border
-from evband.logs.formats import text
+from evband.logs.formats import named_units, text
 from evband.trips.readings import Readings, ReadOptions
 from evband.trips.trips import truths
 
@@ -22,11 +22,12 @@ NAME = "tidy table"
 
 
 def detect(head: bytes) -> bool:
-    """Parquet, or a header line with `time_s` and one of our channels in it."""
+    """Parquet, or a header line with `time_s` or two of our channels in it; with a date instead the table is one that names its units."""
     if head.startswith(border.PARQUET):
         return True
     names = {name.strip(' "\r') for name in re.split(r"[,;\t|]", _header(head))}
-    return "time_s" in names or len(names & set(VALUES)) >= 2
+    ours = len(names & set(VALUES)) >= 2
+    return "time_s" in names or (ours and ("time" in names or not named_units.detect(head)))
 
 
 def read(path: Path, data: bytes, options: ReadOptions) -> list[Readings]:

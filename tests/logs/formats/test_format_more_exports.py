@@ -130,6 +130,7 @@ def test_a_table_that_names_its_units_needs_no_map(tmp_path):
     ("header", "row"),
     [
         ("timestamp,vehicle_speed_kph,pack_power_w", "2024-05-01T10:00:{i:02}-05:00,{v},{w}"),
+        ("timestamp,speed_kmh,power_kw", "2024-05-01 10:00:{i:02},{v},{p}"),
         (",speed_kmph,power_w", "2024-05-01 10:00:{i:02}.000000,{v},{w}"),  # a frame's index
         ("Datum;Uhrzeit;Geschwindigkeit in km/h;Leistung in kW", "01.05.2024;10:00:{i:02};{v};{kw}"),
         ("# StartTime = 05/01/2024 10:00:00 AM\nTime (sec), Vehicle speed (mph), Power (kW)", "{i}.0, {mph}, {p}"),
