@@ -184,6 +184,14 @@ def test_argonne_tables_by_their_units(tmp_path):
     assert median(trip, "force_n") == 350.0
 
 
+def test_newer_argonne_tables_prefer_the_analyser_to_the_car(tmp_path):
+    head = "DAQ_Time[s]\tTime[s]_RawFacilities\tDyno_Spd[mph]\tHVBatt_current_PTCAN__A\tHVBatt_Volt_Hioki_U1__V\tHVBatt_Curr_Hioki_I1__A\tHVBatt_SOC_CAN4__per\n"
+    rows = "".join(f"{900 - i if i < 5 else i}\t{0.1 * i:.1f}\t{30 + i % 5}\t-30\t360\t{30}\t70\n" for i in range(200))
+    (trip,) = read(tmp_path, head + rows, "62009051 Test Data.txt")
+    assert (trip.report.format, len(trip)) == ("ANL dynamometer", 200)
+    assert median(trip, "power_kw") == pytest.approx(10.8)
+
+
 def workbook(rows):
     openpyxl = pytest.importorskip("openpyxl")
     book = openpyxl.Workbook()

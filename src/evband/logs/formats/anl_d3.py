@@ -1,6 +1,7 @@
-"""Argonne's dynamometer tables (D3, used by the US EPA and DOE): tabs or commas, `Time[s]`, `Dyno_Spd[mph]`, names with units in brackets.
+"""Argonne's dynamometer tables (D3, used by the US EPA and DOE): tabs or commas, `Time[s]` or `Time[s]_RawFacilities`, `Dyno_Spd[mph]`.
 
-The battery is whatever column says so: an `HV...Batt...` (or `Batt`) name in V, A or kW; of several the first. Cell_Temp is the ambient.
+Units stand in brackets or after two underscores (`HVBatt_Curr_Hioki_I1__A`). The battery is whatever column says so: an `HV...Batt...` (or
+`Batt`) name in V, A or kW; of several the power analyser's (Hioki), whose sign is ours, before the car's own. Cell_Temp is the ambient.
 """
 
 from __future__ import annotations
@@ -17,33 +18,45 @@ from evband.logs.formats.units import unit_for
 from evband.trips.readings import Readings, ReadOptions, Series
 
 NAME = "ANL dynamometer"
-_TIMES = ("time", "daq_time", "test_time")
+_TIMES = ("time", "test_time", "daq_time")  # the last may begin with rows of another test
+_UNIT = re.compile(r"^(.+?)(?:\[([^\]]*)\].*|__([^_]+))$")
 _BATTERY = ("battery_voltage_v", "battery_current_a", "power_kw")
 _NAMES = (
     ("speed_kmh", re.compile(r"^dyno_(spd|speed)")),
-    ("force_n", re.compile(r"^dyno_(tractive_?force|force)")),
+    ("force_n", re.compile(r"^dyno_(tractive_?force|tractive_?effort|force)")),
     ("ambient_temp_c", re.compile(r"^(test_)?cell_temp")),
     *((channel, re.compile(r"batt")) for channel in _BATTERY),
     ("motor_rpm", re.compile(r"^(motor|mot|drive_motor|edm).*(spd|speed|rpm)")),
     ("motor_torque_nm", re.compile(r"^(motor|mot|drive_motor|edm).*(torque|trq)")),
 )
-_NOT = re.compile(r"12v|lv_|aux|cell|module|temp|min|max|limit|charg|soc|12_v")
+_NOT = re.compile(r"12v|lv_|aux|cell|module|temp|min|max|limit|charg|soc|12_v|avail|dcdc")
+
+
+def _split(header: str) -> tuple[str, str]:
+    """Name, in small letters, and unit.
+
+    >>> _split("Time[s]_RawFacilities"), _split("HVBatt_Volt_Hioki_U1__V"), _split("Phase_number")
+    (('time', 's'), ('hvbatt_volt_hioki_u1', 'V'), ('phase_number', ''))
+    """
+    found = _UNIT.match(header.strip())
+    name, *units = found.groups() if found else (header.strip(), "")
+    return name.strip().casefold(), next((unit for unit in units if unit), "")
 
 
 def detect(head: bytes) -> bool:
     """A dynamometer's speed with its unit in brackets, and a time."""
-    names = [claims.split_unit(cell)[0].casefold() for cell in text.header(head)[0]]
+    names = [_split(cell)[0] for cell in text.header(head)[0]]
     return any(name in _TIMES for name in names) and any(name.startswith(("dyno_spd", "dyno_speed")) for name in names)
 
 
 def read(path: Path, data: bytes, options: ReadOptions) -> list[Readings]:
     """One test per file."""
     table = text.table(path, data)
-    split = [(name.casefold(), unit) for name, unit in map(claims.split_unit, table.header)]
-    column = next(i for i, (name, _) in enumerate(split) if name in _TIMES)
+    split = [_split(name) for name in table.header]
+    column = min((_TIMES.index(name), i) for i, (name, _) in enumerate(split) if name in _TIMES)[1]
     time, notes = clock.unroll(path, columns.numbers(table.frame, column), table.first_line, daily=False)
     found: dict[str, Series] = {}
-    for i, (name, unit) in enumerate(split):
+    for i, (name, unit) in sorted(enumerate(split), key=lambda one: "hioki" not in one[1][0]):
         for channel, pattern in _NAMES:
             ours = unit_for(channel, unit) if unit else None
             wrong = channel in _BATTERY and _NOT.search(name)
