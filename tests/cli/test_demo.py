@@ -2,27 +2,19 @@
 
 import json
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
-import evband.cli
 import evband.demo
 
 pytest.importorskip("fastsim")
 
 
 @pytest.fixture
-def run(monkeypatch, capsys, tmp_path):
+def run(call, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-
-    def go(*words):
-        monkeypatch.setattr("sys.argv", ["evband", "demo", *map(str, words)])
-        with pytest.raises(SystemExit) as exit:
-            evband.cli.main()
-        shown = capsys.readouterr()
-        return exit.value.code or 0, shown.out, shown.err
-
-    return go
+    return partial(call, "demo")
 
 
 def test_two_vehicles_are_simulated_trained_scored_and_shown(run, tmp_path, monkeypatch):

@@ -7,7 +7,6 @@ from types import SimpleNamespace
 
 import pytest
 
-import evband.cli
 from drives import made_up_trip, small_model
 from router_answers import server, valhalla
 
@@ -26,17 +25,13 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture
-def run(monkeypatch, capsys, folder):
+def run(call, monkeypatch, folder):
     monkeypatch.chdir(folder)
 
     def go(*words, stdin=None):
-        monkeypatch.setattr("sys.argv", ["evband", *map(str, words)])
         if stdin is not None:
             monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(stdin.encode())))
-        with pytest.raises(SystemExit) as exit:
-            evband.cli.main()
-        shown = capsys.readouterr()
-        return exit.value.code or 0, shown.out, shown.err
+        return call(*words)
 
     return go
 

@@ -1,6 +1,7 @@
 """`evband evaluate`: the JSON it writes, its warning about training trips, and bad input."""
 
 import json
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -32,18 +33,10 @@ class Model:
 
 
 @pytest.fixture
-def run(monkeypatch, capsys, tmp_path):
+def run(call, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(evband.model, "load", lambda path: Model())
-
-    def go(*words):
-        monkeypatch.setattr("sys.argv", ["evband", "evaluate", "car.evband", *map(str, words)])
-        with pytest.raises(SystemExit) as exit:
-            evband.cli.main()
-        shown = capsys.readouterr()
-        return exit.value.code or 0, shown.out, shown.err
-
-    return go
+    return partial(call, "evaluate", "car.evband")
 
 
 def test_scores_are_printed_and_written(run, tmp_path):

@@ -31,17 +31,9 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture
-def run(folder, monkeypatch, capsys):
+def run(call, monkeypatch, folder):
     monkeypatch.chdir(folder)
-
-    def go(*words):
-        monkeypatch.setattr("sys.argv", ["evband", *map(str, words)])
-        with pytest.raises(SystemExit) as exit:
-            evband.cli.main()
-        shown = capsys.readouterr()
-        return exit.value.code or 0, shown.out, shown.err
-
-    return go
+    return call
 
 
 @pytest.fixture

@@ -11,24 +11,14 @@ import numpy as np
 import polars as pl
 import pytest
 
-import evband.cli
-
 DRIVE = "time_s,speed_kmh,power_kw\n" + "".join(f"{i},{30 + i % 7},{5 + i % 3}\n" for i in range(40))
 
 
 @pytest.fixture
-def run(monkeypatch, capsys, tmp_path):
-    """Run the command line in a directory of its own; (status, out, err)."""
+def run(call, monkeypatch, tmp_path):
+    """In a directory of its own."""
     monkeypatch.chdir(tmp_path)
-
-    def go(*words):
-        monkeypatch.setattr("sys.argv", ["evband", *map(str, words)])
-        with pytest.raises(SystemExit) as exit:
-            evband.cli.main()
-        shown = capsys.readouterr()
-        return exit.value.code or 0, shown.out, shown.err
-
-    return go
+    return call
 
 
 def write(name, content):

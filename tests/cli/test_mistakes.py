@@ -6,7 +6,6 @@ import numpy as np
 import polars as pl
 import pytest
 
-import evband.cli
 from drives import made_up_trip, small_model
 from evband.errors import SettingsError
 from tiny_car import drives
@@ -33,17 +32,9 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture
-def run(monkeypatch, capsys, folder):
+def run(call, monkeypatch, folder):
     monkeypatch.chdir(folder)
-
-    def go(*words):
-        monkeypatch.setattr("sys.argv", ["evband", *map(str, words)])
-        with pytest.raises(SystemExit) as exit:
-            evband.cli.main()
-        shown = capsys.readouterr()
-        return exit.value.code or 0, shown.out, shown.err
-
-    return go
+    return call
 
 
 @pytest.mark.parametrize(

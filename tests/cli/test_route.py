@@ -1,29 +1,20 @@
 """`evband route` as typed."""
 
 import json
+from functools import partial
 
 import numpy as np
 import pytest
-
-import evband.cli
 
 GPX = "<gpx><rte>" + "".join(f'<rtept lat="47.{i:03d}" lon="9.5"/>' for i in range(100, 200, 5)) + "</rte></gpx>"
 
 
 @pytest.fixture
-def run(monkeypatch, capsys, tmp_path):
+def run(call, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "way.gpx").write_text(GPX)
     np.full((121, 121), 450, dtype=">i2").tofile(tmp_path / "N47E009.hgt")
-
-    def go(*words):
-        monkeypatch.setattr("sys.argv", ["evband", "route", *words])
-        with pytest.raises(SystemExit) as exit:
-            evband.cli.main()
-        shown = capsys.readouterr()
-        return exit.value.code or 0, shown.out, shown.err
-
-    return go
+    return partial(call, "route")
 
 
 def test_a_file_as_table_json_and_profile(run, tmp_path):

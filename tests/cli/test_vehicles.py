@@ -4,21 +4,11 @@ import json
 
 import pytest
 
-import evband.cli
-
 
 @pytest.fixture
-def run(monkeypatch, capsys, tmp_path):
+def run(call, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-
-    def go(*words):
-        monkeypatch.setattr("sys.argv", ["evband", *words])
-        with pytest.raises(SystemExit) as exit:
-            evband.cli.main()
-        shown = capsys.readouterr()
-        return exit.value.code or 0, shown.out, shown.err
-
-    return go
+    return call
 
 
 def test_lists_and_sheets(run, tmp_path):

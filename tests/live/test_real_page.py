@@ -5,7 +5,6 @@ import time
 import urllib.request
 
 import pytest
-from playwright.sync_api import sync_playwright
 
 from evband.live.run import DEMO
 from live_real import PARTS, ROOT, serving, wait_for
@@ -18,14 +17,6 @@ MODEL = f'model = "{DEMO / "demo.evband"}"\ncapacity_kwh = 60\n'
 REPLAY = f'[[car]]\nid = "demo"\nname = "Demo"\nsource = "replay"\nfile = "{DEMO / "drive.csv"}"\nroute = "{DEMO / "route.csv"}"\n{MODEL}'
 OTHERS = f'[[car]]\nid = "hostile"\nname = "{HOSTILE}"\n{MODEL}[[car]]\nid = "low"\nname = "Low"\n{MODEL}'
 STORE = '[store]\npath = "s.sqlite"\n'
-
-
-@pytest.fixture(scope="module")
-def chromium():
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
-        yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="module")

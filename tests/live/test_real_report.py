@@ -3,7 +3,6 @@
 import re
 
 import pytest
-from playwright.sync_api import sync_playwright
 
 from live_real import PARTS
 from tools.docs.gallery import PHONE, write_report
@@ -17,14 +16,6 @@ def report(tmp_path_factory):
     path = tmp_path_factory.mktemp("report") / "report.html"
     write_report(path)
     return path
-
-
-@pytest.fixture(scope="module")
-def chromium():
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
-        yield browser
-        browser.close()
 
 
 @pytest.mark.parametrize(("viewport", "scheme"), [(DESK, "light"), (DESK, "dark"), (PHONE, "light")])
