@@ -20,11 +20,12 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 from polars.exceptions import PanicException, PolarsError
 
 from evband.errors import EvbandError, LogError, UnforeseenError
 from evband.files import read_bounded, size
-from evband.trips.readings import Series
+from evband.trips.readings import Series, not_empty
 
 HEAD = 1 << 16  # bytes by which a format is recognised; a header line ends in them
 MOST_BYTES = 512 << 20  # of a log, as it is and unpacked
@@ -36,6 +37,7 @@ LATEST_S = 1e12  # either side of zero; a Unix time is 2e9
 SHORTEST_STEP_S = 1e-6  # two readings closer than that are one: a clock of seconds since 1970 resolves no less
 
 PARQUET = b"PAR1"  # how such a file begins
+MDF = (b"MDF     ", b"UnFinMF ")  # of versions 3 and 4, finished or not
 ZIP = b"PK\x03\x04"
 _GZIP = b"\x1f\x8b"
 _STDERR = threading.RLock()
@@ -168,28 +170,28 @@ def _quiet_panics() -> Iterator[None]:
             os.close(nowhere)
 
 
+def ordered(time: NDArray[np.float64], value: NDArray[np.float64]) -> Series:
+    """Finite values at finite instants that increase; of several within a microsecond the last."""
+    good = np.isfinite(time) & np.isfinite(value)
+    if not good.all():
+        time, value = time[good], value[good]
+    step = np.diff(time)
+    if (step < 0).any():
+        order = np.argsort(time, kind="stable")
+        time, value = time[order], value[order]
+        step = np.diff(time)
+    last = np.append(step >= SHORTEST_STEP_S, True)[: len(time)]
+    return (time, value) if last.all() else (time[last], value[last])
+
+
 def valid_series(where: str, series: Mapping[str, Series]) -> dict[str, Series]:
-    """The series with finite values at finite, increasing instants no closer than a microsecond; empty ones are left out."""
-    kept: dict[str, Series] = {}
-    for name, (time, value) in series.items():
-        good = np.isfinite(time) & np.isfinite(value)
-        if not good.all():
-            time, value = time[good], value[good]
-        if not len(time):
-            continue
-        if max(abs(float(time[0])), abs(float(time[-1]))) > LATEST_S:
+    """The series `ordered`; empty ones are left out."""
+    kept = not_empty({name: ordered(*readings) for name, readings in series.items()})
+    for name, (time, _) in kept.items():
+        if max(abs(time[0]), abs(time[-1])) > LATEST_S:
             raise LogError(
                 f"{where}: {name} has a reading at {time[-1]:g} s, which is not a plausible time; correct the times."
             )
-        step = np.diff(time)
-        if (step < 0).any():
-            order = np.argsort(time, kind="stable")
-            time, value = time[order], value[order]
-            step = np.diff(time)
-        if (step < SHORTEST_STEP_S).any():
-            last = np.append(step >= SHORTEST_STEP_S, True)
-            time, value = time[last], value[last]
-        kept[name] = (time, value)
     return kept
 
 

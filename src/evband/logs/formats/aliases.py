@@ -15,7 +15,7 @@ from evband.errors import ChannelError
 from evband.logs.formats.units import is_unit
 
 _TAG = re.compile(r"^\s*(\[[^\]]*\]\s*)+")
-_UNIT = re.compile(r"^(.+?)\s*[(\[]([^()\[\]]*)[)\]]\s*$", re.DOTALL)
+_BRACKET = re.compile(r"^(.+?)\s*[(\[]([^()\[\]]*)[)\]]\s*$", re.DOTALL)
 _OTHER = re.compile(r"[\W_]+")
 _LETTERS = str.maketrans({"ł": "l", "ø": "o", "đ": "d", "ı": "i"})
 
@@ -33,6 +33,18 @@ def _bare(text: str) -> str:
     """Without case and accents."""
     text = unicodedata.normalize("NFKD", text).casefold().translate(_LETTERS)
     return "".join(c for c in text if not unicodedata.combining(c))
+
+
+def split_unit(header: str) -> tuple[str, str]:
+    """A header's name and its unit, the last bracket: `Speed (OBD)(km/h)` -> `Speed (OBD)`, `km/h`.
+
+    >>> split_unit("[BMS] Battery Current (A)"), split_unit("Velocity [km/h]"), split_unit("Altitude")
+    (('[BMS] Battery Current', 'A'), ('Velocity', 'km/h'), ('Altitude', ''))
+    """
+    match = _BRACKET.match(header)
+    if match is None or not match.group(1).strip():
+        return header.strip(), ""
+    return match.group(1).strip(), match.group(2).strip()
 
 
 _BY_WORDS, _LAST = 10_000, 20_000  # ranks: listed names, then names by their words, then last resorts
@@ -117,8 +129,8 @@ def table(extra: Mapping[str, Sequence[str]]) -> dict[str, Alias]:
 
 def _without_unit(name: str) -> str:
     """A user copies a name as the log's header shows it, unit and all: `Packstrom (A)` is `Packstrom`."""
-    match = _UNIT.match(name)
-    return match.group(1) if match and is_unit(match.group(2)) else name
+    bare, unit = split_unit(name)
+    return bare if is_unit(unit) else name
 
 
 def claims_any(name: str, aliases: Mapping[str, Alias]) -> bool:

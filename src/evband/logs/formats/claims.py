@@ -8,24 +8,25 @@ fullest claim. The notes list whatever was set aside.
 from __future__ import annotations
 
 import difflib
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evband.channels import CHANNELS, from_unit, known_units
 from evband.errors import LogError
+from evband.logs.border import ordered
 from evband.logs.formats.aliases import Alias, is_listed, plain
+from evband.logs.formats.aliases import split_unit as split_unit
 from evband.logs.formats.units import is_unit, unit_for
 from evband.trips.readings import Series
 
 _NEEDS_UNIT = ("speed_kmh",)  # km/h or mph: too different to guess
 _MATTERS = ("speed_kmh", "battery_current_a", "battery_voltage_v", "power_kw")
 _REPEAT_S = 0.0125  # the app writes a reading again 10 ms later
-_BRACKET = re.compile(r"^(.*?)\s*[(\[]([^()\[\]]*)[)\]]\s*$", re.DOTALL)
+
+series = ordered  # of every column that a reader takes
 
 
 @dataclass(frozen=True)
@@ -38,18 +39,6 @@ class Claim:
     rank: float
     unit: str | None
     spelled: str
-
-
-def split_unit(header: str) -> tuple[str, str]:
-    """A header's name and its unit, the last bracket: `Speed (OBD)(km/h)` -> `Speed (OBD)`, `km/h`.
-
-    >>> split_unit("[BMS] Battery Current (A)"), split_unit("Velocity [km/h]"), split_unit("Altitude")
-    (('[BMS] Battery Current', 'A'), ('Velocity', 'km/h'), ('Altitude', ''))
-    """
-    match = _BRACKET.match(header)
-    if match is None or not match.group(1):
-        return header.strip(), ""
-    return match.group(1).strip(), match.group(2).strip()
 
 
 def find(columns: Iterable[tuple[str, str, str]], aliases: Mapping[str, Alias]) -> list[Claim]:
@@ -96,18 +85,6 @@ def without_repeats(readings: Mapping[str, Series]) -> tuple[dict[str, Series], 
         kept[name] = (time, value) if keep.all() else (time[keep], value[keep])
         repeats += int(keep.size - keep.sum())
     return kept, [f"{repeats} readings repeated 10 ms later were dropped"] if repeats else []
-
-
-def series(time: NDArray[np.float64], value: NDArray[np.float64]) -> Series:
-    """Readings in the order of time, none missing, of several at one instant the last."""
-    known = np.isfinite(value) & np.isfinite(time)
-    if not known.all():
-        time, value = time[known], value[known]
-    if np.any(np.diff(time) < 0):
-        order = np.argsort(time, kind="stable")
-        time, value = time[order], value[order]
-    last = np.append(np.diff(time) > 0, True)[: time.size]
-    return (time, value) if last.all() else (time[last], value[last])
 
 
 def settle(

@@ -48,8 +48,7 @@ def _sheet(path: Path, sheet: Any) -> bytes:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     for row in sheet.iter_rows(values_only=True):
-        if len(row) > border.MOST_COLUMNS:
-            border.check_width(path, len(row))
+        border.check_width(path, len(row))
         if any(cell is not None for cell in row):
             writer.writerow([_cell(cell) for cell in row])
             if out.tell() > border.MOST_BYTES:

@@ -40,13 +40,13 @@ Line = tuple[str, Column]  # of the map: what a column is called, and what it is
 
 def detect(head: bytes) -> bool:
     """A map is the user's word for it: anything but unknown binary."""
-    return head.startswith((border.PARQUET, b"MDF")) or not text.is_binary(head)
+    return head.startswith((border.PARQUET, *border.MDF)) or not text.is_binary(head)
 
 
 def read(path: Path, data: bytes, options: ReadOptions) -> list[Readings]:
     """The drives of a table; with a trip_id column one for each of its values."""
     columns = parse_map(options.map or {})
-    if data.startswith(b"MDF"):
+    if data.startswith(border.MDF):
         from evband.logs.formats import mdf
 
         return mdf.read(path, data, options)

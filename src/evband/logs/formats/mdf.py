@@ -39,7 +39,7 @@ _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 def detect(head: bytes) -> bool:
     """The magic of MDF 3 and 4 files, finished or not."""
-    return head.startswith((b"MDF     ", b"UnFinMF "))
+    return head.startswith(border.MDF)
 
 
 def read(path: Path, data: bytes, options: ReadOptions) -> list[Readings]:
