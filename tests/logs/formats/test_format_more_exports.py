@@ -137,6 +137,8 @@ def test_a_table_that_names_its_units_needs_no_map(tmp_path):
         ("Time,Vehicle Speed,Battery Current,Battery Voltage\ns,km/h,A,V", "{i},{v},{a},400"),
         ("Time (s),Speed (km/h),Voltage (V),Current (A),12V Current (A)", "{i},{v},400,{a},3"),
         ("timestamp,speed_mph,power_w", "{ns},{mph},{w}"),
+        ("t [s],VehSpd [km/h],BattCurr [A],HV_Batt_Volt [V]", "{i},{v},{a},400"),
+        ("utc,soc,power,speed,is_charging", "{ns},50,{p},{v},0"),  # keys of ABRP
         ("Lap,Elapsed Time (ms),Speed (MPH),Power Level (KW)", "1,{i}000,{mph},{p}"),
     ],
 )

@@ -1,7 +1,7 @@
 """ABRP telemetry (Iternio), one JSON object per line: `utc speed power current voltage soc ext_temp elevation is_charging ...`.
 
 Power and current are positive when they leave the battery, as ours. Our own channel names are taken too, and objects
-wrapped as `{"tlm": {...}}` or listed in one JSON array.
+wrapped as `{"tlm": {...}}` or listed in one JSON array, or the same keys as the header of a CSV.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 from evband.channels import COORDINATES, VALUES
 from evband.errors import LogError
 from evband.logs import telemetry
-from evband.logs.formats import claims, clock, text
+from evband.logs.formats import claims, clock, columns, text
 from evband.logs.formats.naming import trip_id
 from evband.trips.readings import Readings, ReadOptions, Series
 
@@ -32,9 +32,11 @@ _SIGN = re.compile(r"\S")
 
 
 def detect(head: bytes) -> bool:
-    """Text that begins with a JSON object in which a time is named."""
+    """Text that begins with a JSON object in which a time is named, or a header of its keys."""
     start = text.decode(head[:4096]).lstrip()
-    return start[:1] in ("{", "[") and any(f'"{key}"' in start for key in telemetry.TIMES)
+    if start[:1] not in ("{", "["):
+        return columns.has(head, "utc", "speed", "soc")
+    return any(f'"{key}"' in start for key in telemetry.TIMES)
 
 
 def read(path: Path, data: bytes, options: ReadOptions) -> list[Readings]:
@@ -44,6 +46,8 @@ def read(path: Path, data: bytes, options: ReadOptions) -> list[Readings]:
         **_PLACES,
         **{name: channel for channel, names in options.aliases.items() for name in names},
     }
+    if text.decode(data[:64]).lstrip()[:1] not in ("{", "["):
+        return _from_csv(path, data, keys)
     times = array("d")
     values: dict[str, tuple[array[float], array[float]]] = {}
     seen: dict[str, None] = {}
@@ -76,6 +80,13 @@ def read(path: Path, data: bytes, options: ReadOptions) -> list[Readings]:
     if charging:
         notes.append(f"{charging} of {len(times)} samples were taken while charging")
     return [Readings(trip_id(path), series, NAME, tuple(notes))]
+
+
+def _from_csv(path: Path, data: bytes, keys: dict[str, str]) -> list[Readings]:
+    table = text.table(path, data)
+    when = columns.seconds(table.frame[str(columns.names(table.header)["utc"])])
+    time, notes = clock.unroll(path, when, table.first_line, daily=False)
+    return columns.drives(path, NAME, columns.series(table.frame, table.header, keys, time), (*notes, *table.notes))
 
 
 def _samples(path: Path, data: bytes) -> Iterator[tuple[int, dict[str, Any]]]:

@@ -115,7 +115,8 @@ def _cut_short(column: pl.Series) -> NDArray[np.float64]:
     )
     seconds = parts.to_series().fill_null(np.nan).to_numpy()
     if np.isfinite(seconds).any():
-        return seconds + 3600.0 * np.cumsum(np.diff(_fill_forward(seconds), prepend=seconds[:1]) < -1800.0)
+        hours = np.cumsum(np.diff(_fill_forward(seconds), prepend=seconds[:1]) < -1800.0)
+        return np.asarray(seconds + 3600.0 * hours)
     whole = column.str.replace(r"(^|[ T])(\d{1,2}:\d{2})(\s*[AaPp]\.?[Mm]\.?)?\s*$", "${1}${2}:00${3}")
     if whole.n_unique() * 2 < len(whole) or not whole.str.contains(r"\d:\d{2}:\d{2}").any():
         return np.full(len(whole), np.nan)
@@ -160,8 +161,9 @@ def _day_number(text: str, day_first: bool = False) -> int | None:
         if german:
             return dt.date(*(int(part) for part in reversed(german.groups()))).toordinal()
         if slashed:
-            month, day, year = (int(slashed.group(i)) for i in ((3, 1, 4) if day_first else (1, 3, 4)))
-            return dt.date(year + 2000 if year < 100 else year, month, day).toordinal()
+            first, second, last = (int(slashed.group(i)) for i in (1, 3, 4))
+            first, second = (second, first) if day_first else (first, second)
+            return dt.date(last + 2000 if last < 100 else last, first, second).toordinal()
         year, day = re.search(r"\b(\d{4})\b", text), re.search(r"\b(\d{1,2})\b", text)
         months = [_month(word) for word in re.findall(r"[^\W\d_]{3,}", text)]
         month = next((number for number in months if number), None)
