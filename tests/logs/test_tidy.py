@@ -121,6 +121,13 @@ def test_same_ids_in_two_files_stay_apart(tmp_path):
     assert evband.read_trips(str(tmp_path / "*.csv")).ids == ("a", "tuesday:a")
 
 
+def test_a_name_with_dots_is_the_trips_and_its_folder_tells_two_apart(tmp_path):
+    for folder, speed in (("january", 2), ("february", 3)):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "2026.01.05.csv").write_text(f"time_s,speed_kmh\n0,1\n1,{speed}\n")
+    assert evband.read_trips(str(tmp_path / "*" / "*.csv")).ids == ("2026.01.05", "january/2026.01.05")
+
+
 def test_flip_power_turns_power_and_current():
     frame = pl.DataFrame({"time_s": [0.0, 1.0], "speed_kmh": [1.0, 2.0], "battery_current_a": [5.0, -6.0]})
     trip = evband.read_trips(frame, flip_power=True)[0]

@@ -19,7 +19,7 @@ from evband.errors import EvbandError, FormatError, LogError, SettingsError
 from evband.files import read_toml
 from evband.logs import border, gridded, places, tidy
 from evband.logs.cleaning import clean
-from evband.logs.formats import excel
+from evband.logs.formats import excel, naming
 from evband.logs.formats.text import UTF16, is_binary
 from evband.logs.overlap import without_copies
 from evband.terrain import Tiles
@@ -267,8 +267,8 @@ def _mapping(map: str | Path | Mapping[str, Any] | None) -> Mapping[str, Any] | 
 
 def _free_id(where: str, trip_id: str, taken: set[str]) -> str:
     """A name no other trip has: of a file of the same name in another folder that folder's, else the file's, else a number."""
-    stem, folder = Path(where).name.split(".")[0], Path(where).absolute().parent.name
-    wanted = f"{folder}/{trip_id}" if stem == trip_id else f"{stem}:{trip_id}"
+    own, folder = naming.trip_id(Path(where)), Path(where).absolute().parent.name
+    wanted = f"{folder}/{trip_id}" if own == trip_id else f"{own}:{trip_id}"
     free, number = wanted, 2
     while free in taken:
         free, number = f"{wanted}:{number}", number + 1

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from evband.channels import COORDINATES, ON_GRID, VALUES, require
 from evband.errors import LogError
 from evband.logs import border
-from evband.logs.formats import named_units, text
+from evband.logs.formats import named_units, naming, text
 from evband.trips.readings import Readings, ReadOptions
 from evband.trips.trips import truths
 
@@ -32,7 +32,7 @@ def detect(head: bytes) -> bool:
 
 def read(path: Path, data: bytes, options: ReadOptions) -> list[Readings]:
     """All trips of a tidy file."""
-    return frame_readings(parse(path, data), str(path), path.name.split(".")[0], options.aliases)
+    return frame_readings(parse(path, data), str(path), naming.trip_id(path), options.aliases)
 
 
 def parse(path: Path, data: bytes) -> pl.DataFrame:

@@ -222,6 +222,7 @@ def test_mf4_signals_by_alias_and_by_map(tmp_path):
     table = {"columns": {"VehicleSpeed": {"channel": "speed_kmh", "unit": "m/s", "sign": -1}}}
     (turned,) = mapped.read(Path("bus.mf4"), path.read_bytes(), ReadOptions(map=table))
     np.testing.assert_allclose(turned.series["speed_kmh"][1], [-36, -72])
+    assert mapped.detect(b"UnFinMF " + path.read_bytes()[8:])  # of a logger that lost its power
 
 
 DBC = """VERSION ""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-_ENDINGS = (".gz", ".csv", ".txt", ".json", ".jsonl", ".ndjson", ".mf4", ".mdf", ".dat", ".tsv", ".parquet")
+_ENDINGS = (
+    ".gz", ".csv", ".txt", ".json", ".jsonl", ".ndjson", ".mf4", ".mdf", ".dat", ".tsv", ".parquet", ".xlsx", ".log",
+)  # fmt: skip
 
 
 def trip_id(path: Path) -> str:
