@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from drives import made_up_trip
-from evband.errors import LogError
+from evband.errors import LogError, SettingsError
 from evband.routes import RATE_MS2, read_route
 
 LEGS = {"distance_km": [0.0, 2.0, 5.0, 8.0], "speed_kmh": [50.0, 100.0, 0.0, 30.0], "elevation_m": [0, 20, 50, 50]}
@@ -117,3 +117,8 @@ def test_a_long_route_on_a_fine_grid_is_refused_before_it_is_built():
     route = read_route(pl.DataFrame({"distance_km": [0.0, 1000.0], "speed_kmh": [50.0, 50.0]}))
     with pytest.raises(LogError, match="plan it in parts"):
         route.on_grid(1000.0)
+
+
+def test_a_thing_that_is_not_a_route():
+    with pytest.raises(SettingsError, match="type int cannot be read; give a path, a trip, or a pandas"):
+        read_route(42)

@@ -180,11 +180,12 @@ def _all_readings(
                     yield number, str(path), readings
         else:
             number += 1
-            for readings in tidy.frame_readings(_polars(one), "frame", "trip", options.aliases):
+            for readings in tidy.frame_readings(to_polars(one, "a path, a glob"), "frame", "trip", options.aliases):
                 yield number, "frame", readings
 
 
-def _polars(frame: Any) -> pl.DataFrame:
+def to_polars(frame: Any, others: str) -> pl.DataFrame:
+    """A user's frame as one of ours; an error names the `others` that can be read in its place."""
     import narwhals.stable.v1 as nw  # files do without
 
     try:
@@ -193,7 +194,7 @@ def _polars(frame: Any) -> pl.DataFrame:
     except TypeError as error:
         kind = type(frame).__name__
         raise SettingsError(
-            f"An object of type {kind} cannot be read; give a path, a glob, or a pandas, polars or pyarrow frame."
+            f"An object of type {kind} cannot be read; give {others}, or a pandas, polars or pyarrow frame."
         ) from error
 
 

@@ -41,9 +41,9 @@ def read_route(source: Any, start_kmh: float = 0.0) -> Route:
     if isinstance(source, Way):
         return source.route(start_kmh)
     if not isinstance(source, pl.DataFrame):
-        import narwhals.stable.v1 as nw
+        from evband.logs.reading import to_polars
 
-        source = nw.from_native(source, eager_only=True).to_polars()
+        source = to_polars(source, "a path, a trip")
     return from_profile(source, "route", start_kmh)
 
 
