@@ -119,10 +119,7 @@ def drive(car: Specimen, minutes: float, rng: np.random.Generator) -> pl.DataFra
     count = len(speed)
     load = rng.uniform(-0.25, 0.25) if car.heavy else float(rng.random() < 1 / 3) * rng.uniform(0.0, 0.15)
     mass = car.mass_kg * (1.0 + load)
-    distance = np.cumsum(speed) * STEP_S
-    posts, height = cycles.hills(distance[-1] + 60.0, 30.0, rng)
-    height = car.terrain * height + float(rng.uniform(0.0, 400.0))
-    elevation, grade = cycles.elevation_and_grade(distance, posts, height)
+    elevation, grade = _terrain(car, np.cumsum(speed) * STEP_S, rng)
     force = _resistance(car, mass, speed, elevation, grade, ambient, rng)
     achieved, power = drive_train(car, mass, speed, force)
     power = _with_regeneration(car, mass, achieved, power, _limit_kw(car, rng)) + _auxiliaries(car, count, ambient, rng)
@@ -176,6 +173,12 @@ def _stretches(car: Specimen, rng: np.random.Generator) -> list[tuple[str, float
     share = np.array([0.15 + car.town, 0.5, 0.7 * (1.2 - car.town), 0.3])
     kinds = rng.choice(["town", "rural", "motorway", "traffic"], size=12, p=share / share.sum())
     return [(str(kind), float(rng.uniform(90.0, 420.0))) for kind in kinds]
+
+
+def _terrain(car: Specimen, distance_m: Array, rng: np.random.Generator) -> tuple[Array, Array]:
+    """(elevation, grade) of hills like those where this car lives."""
+    posts, height = cycles.hills(distance_m[-1] + 60.0, 30.0, rng)
+    return cycles.elevation_and_grade(distance_m, posts, car.terrain * height + float(rng.uniform(0.0, 400.0)))
 
 
 def _resistance(
