@@ -1,4 +1,4 @@
-"""One thread a test process: tests run side by side, and small tensors split over busy cores wait for each other (12 times slower)."""
+"""One thread per test process: tests run side by side, and small tensors split over busy cores wait for each other (12 times slower)."""
 
 import os
 

@@ -260,7 +260,7 @@ def train_all(args: argparse.Namespace) -> None:
 
 
 def pack(scratch: Path, out: Path) -> None:
-    """One json of all rows, one npz of weights a task."""
+    """One json of all rows, one npz of weights per task."""
     results = {p.stem: json.loads(p.read_text()) for p in sorted(scratch.glob("*.json"))}
     (out / "folds.json").write_text(json.dumps(results))
     for name in NAMES:

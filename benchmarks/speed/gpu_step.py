@@ -88,7 +88,7 @@ def ours(
         torch.set_float32_matmul_precision(precision)
         parts = [p.view(members, *s) for p, s in zip(theta.split(sizes, 1), shapes, strict=True)]
         h, _ = ensemble_lstm(x, [LayerWeights(*parts[3 * k : 3 * k + 3]) for k in range(layers)])
-        # A product a step: as one long product a member, the gradient of so small a head would leave the GPU idle.
+        # A product per step: as one long product per member, the gradient of so small a head would leave the GPU idle.
         raw = torch.matmul(h, parts[-3].transpose(1, 2).unsqueeze(1)) + parts[-2].view(members, 1, 1, 2)
         scale = nn.functional.softplus(raw[..., 1]) + 1e-4
         nu = 3.0 + nn.functional.softplus(parts[-1].flatten())

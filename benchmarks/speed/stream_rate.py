@@ -1,4 +1,4 @@
-"""`evband stream` on one core: lines a second, whether its bands are those of `predict`, and what garbage does to it.
+"""`evband stream` on one core: lines per second, whether its bands are those of `predict`, and what garbage does to it.
 
     python -m benchmarks.speed.stream_rate [--model car.evband --log drive.parquet] [--lines 40000] [--rounds 3]
 

@@ -149,7 +149,7 @@ def latency(size: tuple[int, int, int], rounds: int, part: str) -> list[Row]:
 
 
 def throughput(size: tuple[int, int, int], vehicles: int, rounds: int, part: str) -> list[Row]:
-    """Vehicle-ticks a second of one core."""
+    """Vehicle-ticks per second of one core."""
     params = make_params(*size)
     contenders = {name: ours(params, vehicles, precision) for name, precision in PRECISIONS.items()}
     contenders |= peers(params, vehicles) if part == "fleet" and vehicles <= 480 else {}

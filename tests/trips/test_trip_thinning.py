@@ -70,7 +70,7 @@ def test_a_copy_of_readings_is_what_a_grid_of_fewer_of_them_shows():
 def test_short_periods_are_drawn_more_often():
     trip = drive("x", 60_000)
     fresh = copy_of(trip).table["age_s"].to_numpy() == 0.0
-    expected = (OFTEN / PERIODS_S).sum()  # readings a row
+    expected = (OFTEN / PERIODS_S).sum()  # readings per row
     assert fresh.mean() == pytest.approx(expected, abs=0.03)
 
 

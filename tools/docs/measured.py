@@ -1,4 +1,4 @@
-"""Scores of measured logs from per-trip sums: one row a trip in folds.csv and rivals.csv."""
+"""Scores of measured logs from per-trip sums: one row per trip in folds.csv and rivals.csv."""
 
 from __future__ import annotations
 

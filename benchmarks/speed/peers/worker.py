@@ -17,7 +17,7 @@ import time
 
 def main() -> None:
     answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # whatever a library prints is no answer
+    os.dup2(2, 1)  # whatever a library prints is not an answer
     cores = sorted(os.sched_getaffinity(0))[: int(sys.argv[2])]
     os.sched_setaffinity(0, cores)  # before the import: libraries count cores once
     peer = importlib.import_module(f"benchmarks.speed.peers.{sys.argv[1]}_peer")

@@ -146,7 +146,7 @@ class Client:
                 thread.join(3.0)
 
     def received_so_far(self) -> Callable[[], None] | None:
-        """A call that acknowledges all messages handed on before now, for when what they told is safe; None: there are none."""
+        """A call that acknowledges all messages handed on before now, for when their content is safe; None: there are none."""
         if not self._held:
             return None
         with self._wake:

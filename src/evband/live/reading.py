@@ -1,4 +1,4 @@
-"""What every source speaks: readings of a car's channels at an instant."""
+"""What every source gives: readings of a car's channels at an instant."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Drive logs in: one small reader a format, cleaning with a report, and the causal grid."""
+"""Drive logs in: one small reader per format, cleaning with a report, and the causal grid."""

@@ -19,7 +19,7 @@ SHARE = (0.6, 1.6)  # of the expected sag, on either side
 def confirmed(current: Series, volts: Series, at: Array, amps: Array) -> NDArray[np.bool_]:
     """[peaks]: of currents `amps` [before, peak, after; peaks] at instants `at`, those whose voltage moves with them both ways.
 
-    The resistance is the median of -dV/dI between the readings of this log that are no such peak.
+    The resistance is the median of -dV/dI between the readings of this log that are not such peaks.
     """
     time, value = current
     ohm = _slope(time, value, _at(volts, time, _apart(time)), at[1])
