@@ -78,6 +78,14 @@ def test_a_zip_archive_is_read_file_by_file(tmp_path, monkeypatch):
         read(tmp_path, packed, "drives.zip")
 
 
+def test_excel_in_russian_saves_its_own_code_page(tmp_path):
+    names = HEADER.replace("Vehicle speed (km/h)", "Скорость автомобиля (км/ч)").replace(
+        "HV EV Battery Power (kW)", "Мощность ВВБ (кВт)"
+    )
+    (trip,) = read(tmp_path, PLAIN.replace(HEADER, names).encode("cp1251"))
+    assert (len(trip), trip.channels) == (50, ("speed_kmh", "power_kw"))
+
+
 def test_a_true_minus_is_a_minus(tmp_path):
     (trip,) = read(tmp_path, PLAIN.replace(",16\n", ",\u221216\n"))
     assert (trip.series("power_kw")[1] == -16.0).sum() == 7

@@ -18,7 +18,7 @@ UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
 
 def decode(head: bytes) -> str:
-    """Text of a head: UTF-8 with or without a BOM, UTF-16 by its BOM, else Windows-1252 (a superset of latin-1's print)."""
+    """Text of a head: UTF-8 with or without a BOM, UTF-16 by its BOM, else a code page of Windows."""
     if head[:2] in UTF16:
         return head[: len(head) // 2 * 2].decode("utf-16", errors="replace")
     try:
@@ -26,12 +26,18 @@ def decode(head: bytes) -> str:
     except UnicodeDecodeError as problem:
         if problem.start >= len(head) - 3:  # the cut went through a character
             return head[: problem.start].decode("utf-8-sig")
-    return head.decode("cp1252", errors="replace")
+    return head.decode(_code_page(head), errors="replace")
+
+
+def _code_page(data: bytes) -> str:
+    """Windows-1251 where letters beyond ASCII outnumber its own in the first line, as in Russian; else 1252, a superset of latin-1's print."""
+    line = data[: border.HEAD].split(b"\n", 1)[0]
+    return "cp1251" if sum(byte >= 0xC0 for byte in line) > sum(bytes([byte]).isalpha() for byte in line) else "cp1252"
 
 
 def to_utf8(data: bytes) -> bytes:
-    """UTF-16 (by its BOM) or Windows-1252 as UTF-8."""
-    return (data.decode("utf-16", "replace") if data[:2] in UTF16 else data.decode("cp1252", "replace")).encode()
+    """UTF-16 (by its BOM) or a code page of Windows as UTF-8."""
+    return data.decode("utf-16" if data[:2] in UTF16 else _code_page(data), "replace").encode()
 
 
 def is_binary(head: bytes) -> bool:
