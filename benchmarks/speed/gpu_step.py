@@ -23,6 +23,7 @@ from torch import Tensor, nn
 
 from evband.network.kernels.student_t import student_t_nll
 from evband.network.lstm import LayerWeights, ensemble_lstm
+from evband.training.graph import capture
 
 MEMBERS, LAYERS, HIDDEN, WINDOWS, TIME, INPUTS = 30, 4, 32, 64, 64, 4
 RATE = 1e-3
@@ -53,16 +54,7 @@ def data(members: int = MEMBERS, time: int = TIME, windows: int = WINDOWS) -> tu
 
 def captured(step: Step) -> Step:
     """``step`` as a CUDA graph."""
-    side = torch.cuda.Stream()
-    side.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(side):
-        for _ in range(3):
-            step()
-    torch.cuda.current_stream().wait_stream(side)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        step()
-    return graph.replay
+    return capture(step, [], list)
 
 
 def ours(
