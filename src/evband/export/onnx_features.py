@@ -48,18 +48,10 @@ def _signals(graph: Graph, features: FeatureMap) -> dict[str, Any]:
         if c in HELD:
             known = known.within(*features.weather_limits(i))
         signals[c] = np.where(value == value, known, np.nan) if c in features.optional else known
-    if features.edges:
-        start, end = (Value(graph, name) for name in EDGES)
-        edges: dict[str, Any] = road_load.edge_signals(start, end, features.hz)
-        signals |= {name: value.or_else(0.0) for name, value in edges.items()}
-    if features.fade:
-        signals[road_load.FADE] = road_load.fades(features.hz * Value(graph, SINCE_START), features.hz)
-    if features.ages:
-        age: Any = Value(graph, AGE)
-        signals[AGE] = road_load.staleness(age.or_else(0.0))
-    if features.dense:
-        signals[READINGS] = Value(graph, READINGS).or_else(1.0)
-    return signals
+    row = features.hz * Value(graph, SINCE_START) if features.fade else None
+    readings = Value(graph, READINGS).or_else(1.0) if features.dense else None
+    made = features.made(row, [Value(graph, name) for name in EDGES], Value(graph, AGE), readings)
+    return signals | {name: value.or_else(0.0) for name, value in made.items()}
 
 
 def _stack(graph: Graph, columns: list[Value]) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evband.channels import AGE, EDGES, READINGS
-from evband.features import memory, road_load
+from evband.features import memory
 
 if TYPE_CHECKING:
     from evband.features import FeatureMap
@@ -54,24 +54,12 @@ class FeatureColumns:
                 rows[:, j] = values[name]
         which = np.empty((len(cars), len(self._map.channels)), bool)
         memory.advance(*self.rule, self.memory, cars, rows, which)
-        made = self.made(rows.T, values.get(AGE, np.zeros(len(cars))), values.get(READINGS, np.ones(len(cars))))
+        age_s = np.nan_to_num(values.get(AGE, np.zeros(len(cars))))
+        row, *edges = rows.T[-3:]
+        made = self._map.made(row, edges, age_s, values.get(READINGS, np.ones(len(cars))))
         made |= {name: column[cars] for name, column in self._own.items()}
         x, r = self._map.filled(rows[:, :-3], made)
         return x, r, np.any(which, axis=1)
-
-    def made(self, rows: Any, age_s: Any, readings: Any) -> dict[str, Any]:
-        """Signals that are not channels, of [channels + 3] numbers or columns after `memory.advance`."""
-        made: dict[str, Any] = {}
-        ticks, start, end = rows[-3:]
-        if self._map.edges:
-            made |= road_load.edge_signals(start, end, self._map.hz)
-        if self._map.fade:
-            made[road_load.FADE] = road_load.fades(ticks, self._map.hz)
-        if self._map.ages:
-            made[AGE] = road_load.staleness(np.nan_to_num(age_s))
-        if self._map.dense:
-            made[READINGS] = self._map.hz * readings
-        return made
 
     def to_dict(self, car: int) -> dict[str, Any]:
         """One vehicle's memory, JSON-able (NaN as null)."""
@@ -114,7 +102,8 @@ class FeatureStream:
         row = self._row[0].tolist()
         signals = dict(zip(self._map.channels, row, strict=False))
         readings = values.get(READINGS)
-        made = columns.made(row, values.get(AGE) or 0.0, 1.0 if readings is None else readings)
+        age_s = np.nan_to_num(values.get(AGE) or 0.0)
+        made = self._map.made(row[-3], row[-2:], age_s, 1.0 if readings is None else readings)
         signals |= {name: v for name, v in made.items() if v == v}
         x, r = self._map._rows(signals)
         return x.astype(np.float32), r.astype(np.float32), True in self._which[0].tolist()

@@ -72,9 +72,8 @@ class FeatureMap:
     gram: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))  # [K, K] r'r / N of training rows
     moment: np.ndarray = field(default_factory=lambda: np.empty(0))  # [K] r'z / N, z the standardised power
     rows: int = 0  # training rows with known power
-    sheet: tuple[
-        float, ...
-    ] = ()  # mass kg, CdA m2, c_rr, where a data sheet narrows what physics allows the road-load path
+    # mass kg, CdA m2, c_rr, where a data sheet narrows what physics allows the road-load path
+    sheet: tuple[float, ...] = ()
 
     @property
     def dense(self) -> bool:
@@ -276,40 +275,42 @@ class FeatureMap:
 
     def signals_of(self, trip: Trip) -> dict[str, np.ndarray]:
         """Channels of a trip as float arrays, nan where unknown; elevation becomes the grade of the road just driven."""
-        signals = {}
-        for c in self.channels:
-            if c not in trip.table.columns:
-                signals[c] = np.full(len(trip), np.nan)  # one of `optional`
-                continue
-            column = trip.table[c]
-            signals[c] = (column.forward_fill() if c in HELD else column).to_numpy().astype(float)
+
+        def column(name: str, unknown: float = np.nan) -> np.ndarray:
+            found = trip.table.get_column(name, default=None)
+            if found is None:
+                return np.full(len(trip), unknown)
+            return (found.forward_fill() if name in HELD else found).fill_null(unknown).to_numpy().astype(float)
+
+        signals = {c: column(c) for c in self.channels}
         if "elevation_m" in signals:
-            speed = trip.table["speed_kmh"].to_numpy().astype(float) / 3.6
+            speed = trip.column("speed_kmh") / 3.6
             unseen = ~np.maximum.accumulate(np.isfinite(signals["elevation_m"])) if self.optional else False
             grades = road_load.grades(signals["elevation_m"], speed, starts_of(trip), 1.0 / self.hz)
             signals["elevation_m"] = np.where(unseen, np.nan, grades)
-        if self.edges:
-            start, end = (np.asarray(trip.table[name].to_numpy(), dtype=float) for name in EDGES)
-            signals |= road_load.edge_signals(start, end, self.hz)
+        edges = [trip.column(name) for name in EDGES if self.edges]
+        return signals | self.made(np.arange(len(trip), dtype=float), edges, column(AGE, 0.0), column(READINGS, 1.0))
+
+    def made(self, row: Any, edges_kmh: abc.Sequence[Any], age_s: Any, readings: Any) -> dict[str, Any]:
+        """Signals that are not channels, of floats, arrays or values of a graph: of the row's number in its trip, the speeds at
+        the edges of its bin, the time since the last speed reading, and how many there are in it."""
+        made: dict[str, Any] = road_load.edge_signals(*edges_kmh, self.hz) if self.edges else {}
         if self.fade:
-            signals[road_load.FADE] = road_load.fades(np.arange(len(trip), dtype=float), self.hz)
+            made[road_load.FADE] = road_load.fades(row, self.hz)
         if self.ages:
-            old = trip.table.get_column(AGE, default=None)
-            signals[AGE] = np.zeros(len(trip)) if old is None else road_load.staleness(old.fill_null(0.0).to_numpy())
+            made[AGE] = road_load.staleness(age_s)
         if self.dense:
-            read = trip.table.get_column(READINGS, default=None)
-            signals[READINGS] = np.ones(len(trip)) if read is None else (self.hz * read).fill_null(1.0).to_numpy()
-        return signals
+            made[READINGS] = self.hz * readings
+        return made
 
     def _rows(self, signals: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray]:
         """Scaled inputs and road features of one tick (floats) or many rows (arrays); by default a steady pull, long under way."""
-        if self.fade and road_load.FADE not in signals:
-            signals = {**signals, road_load.FADE: 0.0 * signals[self.channels[0]]}
+        for name, asked in ((road_load.FADE, self.fade), (AGE, self.ages)):
+            if asked and name not in signals:
+                signals = {**signals, name: 0.0 * signals[self.channels[0]]}
         if self.edges and road_load.KINETIC not in signals:
             v, a = signals["speed_kmh"] / 3.6, signals["acceleration_ms2"]
             signals = {**signals, road_load.KINETIC: a * v, road_load.CHANGE: a}
-        if self.ages and AGE not in signals:
-            signals = {**signals, AGE: 0.0 * signals[self.channels[0]]}
         inputs, terms = self.terms(signals)
         kept = tuple(name for name in self.road_names if name in terms)
         r = self._with_hinges(_columns([terms[name] for name in kept]), kept)

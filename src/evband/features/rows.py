@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,7 +53,7 @@ class Rows:
 
     def warmup(self, hz: float) -> NDArray[np.bool_]:
         """[n] so soon after a start that the state is still filling."""
-        return np.asarray(age(self.start) / hz < WARMUP_S)
+        return np.asarray(warming(age(self.start), hz))
 
     def of(self, trips: Sequence[int] | NDArray[np.int64]) -> Rows:
         """Some of the trips, in this order."""
@@ -70,6 +70,11 @@ class Rows:
         return cls(*(np.concatenate([getattr(part, f.name) for part in found]) for f in fields(cls)))
 
 
+def warming(rows: Any, hz: float) -> Any:
+    """Whether so many rows after a start are too few."""
+    return rows < WARMUP_S * hz
+
+
 def age(start: NDArray[np.bool_]) -> NDArray[np.int64]:
     """[n] rows since the last start."""
     rows = np.arange(len(start))
@@ -78,9 +83,7 @@ def age(start: NDArray[np.bool_]) -> NDArray[np.int64]:
 
 def power_of(trip: Trip) -> np.ndarray:
     """Measured power [T] in kW, nan where there is none."""
-    if not trip.has("power_kw"):
-        return np.full(len(trip), np.nan)
-    return np.asarray(trip.table["power_kw"].to_numpy(), dtype=float)
+    return trip.column("power_kw") if trip.has("power_kw") else np.full(len(trip), np.nan)
 
 
 def starts_of(trip: Trip) -> np.ndarray:

@@ -6,7 +6,7 @@ that is every third row; where it is more than `SHARE` of all, a fit bridges sil
 
 from __future__ import annotations
 
-from evband.features.rows import WARMUP_S, age, starts_of
+from evband.features.rows import age, starts_of, warming
 from evband.trips import Trips
 
 SHARE = 0.05
@@ -17,5 +17,5 @@ def full_of_silences(trips: Trips) -> bool:
     """Whether too many rows of gridded trips are the warm-up after a silence."""
     assert trips.hz is not None
     starts = [starts_of(trip) for trip in trips]
-    broken = sum(int(((age(start) < WARMUP_S * trips.hz) & (start.cumsum() > 1)).sum()) for start in starts)
+    broken = sum(int((warming(age(start), trips.hz) & (start.cumsum() > 1)).sum()) for start in starts)
     return broken > SHARE * sum(map(len, starts))

@@ -12,6 +12,7 @@ from evband.calibration.online_columns import OnlineColumns
 from evband.channels import AGE, EDGES, READINGS, STANDING_KMH, VALUES
 from evband.energy import RowMean
 from evband.features.columns import FeatureColumns
+from evband.features.rows import warming
 from evband.live.assemble import Batch, nth_of
 from evband.live.learning import Learning
 from evband.live.parts import Parts
@@ -59,8 +60,6 @@ class Group:
         self, model: PowerModel, cars: Cars, calibrate: bool, check: PowerCheck, parts: Parts | None = None, level: float = 0.9,
         learn: bool = False,
     ) -> None:  # fmt: skip
-        from evband.features import WARMUP_S
-
         count = len(cars)
         self.cars, self.calibrate, self.level, self._check = cars, calibrate, level, check
         self.hz, self.parts = float(model.settings_.hz), parts
@@ -80,7 +79,6 @@ class Group:
         errors = None if model.energy_ is None else model.errors_
         self._over_trips = None if errors is None else RowMean(model.feature_map_, errors.mean)
         self.tally = Tally(errors, self._heavy, self.engine.members, self.hz, level)
-        self._warmup_rows = WARMUP_S * self.hz
         self._out = np.zeros((count, len(BAND)))
         self.at, self.began, self.moved = (np.full(count, np.nan) for _ in range(3))  # s: last row, drive, motion
         self.speed, self.power = np.full(count, np.nan), np.full(count, np.nan)
@@ -157,7 +155,7 @@ class Group:
             location = members.T
         self.tally.add(cars, speed, mean, noise, outside, power, location, measuring)
         band = self._calibrated(rows, raw, power) if self.calibrate else raw
-        warmup = self.since[cars] < self._warmup_rows
+        warmup = warming(self.since[cars], self.hz)
         if self.learning is not None and self.learning.take(
             x[0], r[0], bool(self.since[0] == 0), float(speed[0]), float(power[0]), float(rows.sure[0])
         ):

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evband.energy.range import LEVELS
+from evband.features.rows import warming
 from evband.live import states
 from evband.live.assemble import SPEED, Assembler
 from evband.live.engine import Group
@@ -39,7 +40,7 @@ def objects(
     columns = zip(
         group.cars[cars].tolist(), _list(group.at[cars], 3), state[cars].tolist(), band, _lists(kwh, 4), _list(per_100, 2),
         _lists(ranges.km[cars], 2), _list(ranges.arrival[cars], 4), _list(ranges.arrival_empty[cars], 4),
-        (group.outside[cars] & shown).tolist(), (group.since[cars] <= group._warmup_rows).tolist(), _list(np.where(shown, group.speed[cars], np.nan), 2),
+        (group.outside[cars] & shown).tolist(), warming(group.since[cars] - 1.0, group.hz).tolist(), _list(np.where(shown, group.speed[cars], np.nan), 2),
         _list(ranges.soc(cars), 2), _list(np.where(began, km, np.nan), 3),
         _list(np.where(shown, group.power[cars], np.nan), 3), degraded(group, assembler, check, cars, state, clock),
         strict=True,

@@ -17,6 +17,7 @@ from evband.bands import check_level
 from evband.calibration.online import OnlineCalibration
 from evband.channels import CHANNELS, ON_GRID
 from evband.errors import ChannelError, SettingsError
+from evband.features.rows import warming
 from evband.network.tick import engine_of
 
 if TYPE_CHECKING:
@@ -47,12 +48,9 @@ class Stream:
     """One vehicle's drive, tick by tick; one tick is one step of the model's grid."""
 
     def __init__(self, model: PowerModel, level: float = 0.9, adapt: bool = False) -> None:
-        from evband.features import WARMUP_S
-
         check_level(level)
         self.level, self.hz = level, float(model.settings_.hz)
         self._features = model.feature_map_.stream()
-        self._warmup = WARMUP_S * self.hz
         self.road: NDArray[np.float32] = np.zeros(0, np.float32)  # [K], road-load features of the last step
         self._inputs = self.road
         self.online = OnlineCalibration(level, hz=self.hz) if adapt else None
@@ -112,7 +110,7 @@ class Stream:
         self._inputs, self.road = x, r
         mean, lower, upper, aleatoric, epistemic = self.engine.tick(x, r).tolist()
         self.stretch = self._steps.at(x)
-        warmup = self.since < self._warmup
+        warmup = warming(self.since, self.hz)
         self.since += 1
         return Band(mean, lower, upper, aleatoric, epistemic, warmup, outside)
 
@@ -157,15 +155,13 @@ class Stream:
                 f"The saved state of the stream does not fit this model ({problem}); start without it."
             ) from None
         if self.online is not None and saved["online"] is not None:
-            self._restore_online(OnlineCalibration.from_dict(saved["online"]))
+            before = OnlineCalibration.from_dict(saved["online"])
+            if before.level != self.level:
+                raise SettingsError(
+                    f"The saved state adapted {before.level:g} bands, not {self.level:g}; use that level or start without it."
+                )
+            self.online = before
         if self.learner is not None and saved["learner"] is not None:
             self.learner.restore(saved["learner"])
             self._use(self.learner.model)
         self.engine.set_state(0, h, c)
-
-    def _restore_online(self, before: OnlineCalibration) -> None:
-        if before.level != self.level:
-            raise SettingsError(
-                f"The saved state adapted {before.level:g} bands, not {self.level:g}; use that level or start without it."
-            )
-        self.online = before
