@@ -17,7 +17,7 @@ def test_the_message_is_a_device():
     assert set(found) == {"device", "origin", "availability", "availability_mode", "state_topic", "qos", "components"}
     assert set(found["device"]) == DEVICE
     assert found["device"]["identifiers"] == ["evband_kona"]
-    assert set(found["origin"]) == {"name", "sw_version", "support_url"}
+    assert set(found["origin"]) == {"name", "sw_version"}
     assert found["availability"] == [{"topic": "evband/status"}, {"topic": "evband/kona/status"}]
     assert found["availability_mode"] == "all"
     assert found["state_topic"] == "evband/kona/state"

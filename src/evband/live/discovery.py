@@ -6,7 +6,6 @@ from typing import Any
 
 from evband import __version__
 
-URL = "https://example.org/evband"
 FRESH_S, RANGE_S = 60, 900  # s after which a sensor without news becomes unavailable
 
 # key: (name, template's path, class, unit, state class, decimals, expiry)
@@ -37,7 +36,7 @@ def device(car: str, name: str, prefix: str = "evband", status: str = "status") 
         "device": {
             "identifiers": [f"evband_{car}"], "name": name, "manufacturer": "evband", "model": "EV bands", "sw_version": __version__,
         },
-        "origin": {"name": "evband", "sw_version": __version__, "support_url": URL},
+        "origin": {"name": "evband", "sw_version": __version__},
         "availability": [{"topic": f"{prefix}/{status}"}, {"topic": f"{prefix}/{car}/status"}],
         "availability_mode": "all",
         "state_topic": f"{prefix}/{car}/state",
