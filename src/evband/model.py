@@ -14,7 +14,7 @@ from evband import settings as presets
 from evband.calibration.value import LEVEL, Calibration
 from evband.errors import SettingsError, TripsError, installed, require
 from evband.estimator import Estimator, notebook_progress
-from evband.network.streams import DROPOUT, stream
+from evband.network.streams import of_passes
 from evband.settings import Arguments, Settings
 
 if TYPE_CHECKING:
@@ -235,7 +235,7 @@ class PowerModel(Estimator):
 
         features, rate = self.feature_map_, self.settings_.dropout_rate
         networks = self._networks() if networks is None else networks
-        generators = [stream(self.settings_.seed, p, DROPOUT, 0) for p in range(len(networks))] if rate else None
+        generators = of_passes(self.settings_.seed, len(networks)) if rate else None
         predicted = predict(self.architecture_, self._weights(networks), rows.x, rows.r, rows.start, rate, generators)
         members = distribution(predicted, self.architecture_.levels, features.y_mean, features.y_std)
         bands = of_rows(rows, members, trips, features)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal, get_args
@@ -109,16 +108,9 @@ class Calibration:
     def of_version_1(cls, saved: Mapping[str, Any]) -> Calibration:
         """Of a file that kept factors and a sentence; the first ones had but one factor."""
         try:
-            moving = _number(saved["stretch"])
-            standing = _number(saved.get("standing_stretch", moving))
+            moving = float(saved["stretch"])
+            standing = float(saved.get("standing_stretch", moving))
             why = str(saved["calibration"])[:TEXT]
             return cls(moving, standing, how="none" if why.startswith("not") else "earlier", why=why)
         except (TypeError, ValueError) as problem:
             raise ArtifactError(f"its calibration is damaged ({problem}); fit or calibrate it again.") from None
-
-
-def _number(value: Any) -> float:
-    number = float(value)
-    if not math.isfinite(number):
-        raise ValueError("a stretch is not finite")
-    return number

@@ -24,6 +24,7 @@ from evband.bands import Bands, StudentMixture
 from evband.channels import EDGES
 from evband.errors import SettingsError, TripsError, require
 from evband.model import PowerModel
+from evband.network.standard import scale_of_deviation
 from evband.settings import Settings
 from evband.training.windows import epoch_shape, find_segments
 from evband.trips import Trip, Trips
@@ -60,7 +61,7 @@ def distill(
 
     if model.settings_.head == "distilled":
         raise SettingsError("this model is distilled already; collapse the ensemble that it was made of.")
-    trips = trips.on_grid(model.settings_.hz, bridge_s=model.settings_.bridge_s)
+    trips = model.on_grid(trips)
     everything = [*trips, *_perturbed(model, trips, seed)]
     bands = model.predict(Trips(everything))
     known = model.calibration_
@@ -176,7 +177,7 @@ def _degrees(bands: Bands) -> float:
     widths = [np.subtract(*some.interval(level)[::-1]) for level in MATCHED_LEVELS]
 
     def misfit(nu: float) -> float:
-        s = some.aleatoric * np.sqrt((nu - 2) / nu)
+        s = some.aleatoric * scale_of_deviation(nu)
         pair = StudentMixture(
             np.stack([some.mean - some.epistemic, some.mean + some.epistemic]), np.stack([s, s]), [nu, nu]
         )

@@ -18,7 +18,7 @@ from evband.network.heads.quantile import LEVELS
 from evband.network.inference import standard_of
 from evband.network.standard import Standard
 from evband.network.steps import UNSTRETCHED, Steps
-from evband.network.streams import DROPOUT, stream
+from evband.network.streams import of_passes
 
 if TYPE_CHECKING:
     from evband.model import PowerModel
@@ -89,5 +89,5 @@ def _params(model: PowerModel) -> dict[str, Any]:
     params, rate = model.params_, model.settings_.dropout_rate
     if not rate:
         return params
-    generators = [stream(model.settings_.seed, p, DROPOUT, 0) for p in range(len(params["head_w"]))]
+    generators = of_passes(model.settings_.seed, len(params["head_w"]))
     return fold_masks(params, draw_masks(model.architecture_, rate, 1, generators))

@@ -56,10 +56,9 @@ def predict(
     mu = np.empty((members, rows), np.float32)
     scale = np.empty((members, rows), np.float32) if arch.distribution.scaled else None
     quantiles = None if arch.distribution.scaled else np.empty((members, len(arch.levels), rows), np.float32)
-    begin = np.flatnonzero(start)
-    length = np.diff(np.append(begin, rows))
+    begin, length, groups = _sequences(start)
     crossed = 0
-    for group in _groups(length):
+    for group in groups:
         masks = None
         if dropout:
             assert generators is not None
@@ -103,9 +102,8 @@ def hidden_states(
 
     layers = arch.lstm_layers(arch.unpack(theta))
     states = np.empty((len(theta), len(x), arch.hidden), np.float32)
-    begin = np.flatnonzero(start)
-    length = np.diff(np.append(begin, len(x)))
-    for group in _groups(length):
+    begin, length, groups = _sequences(start)
+    for group in groups:
         index = np.minimum(begin[group] + np.arange(int(length[group[0]]))[:, None], len(x) - 1)  # [time, batch]
         h, _ = cpu.run(np.ascontiguousarray(x[index])[None], layers, None, None)
         for k, first in enumerate(begin[group]):
@@ -122,10 +120,12 @@ def _network(arch: Architecture, theta: Any) -> Any:
     return TorchNetwork(arch, theta)
 
 
-def _groups(length: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-    """Sequences of like length together, longest first, at most 64 a group."""
+def _sequences(start: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[np.int64], list[NDArray[np.int64]]]:
+    """First row and length of each, and their numbers in groups of like length, longest first, at most 64 in a group."""
+    begin = np.flatnonzero(start)
+    length = np.diff(np.append(begin, len(start)))
     order = np.argsort(-length, kind="stable")
-    return [order[k : k + 64] for k in range(0, len(order), 64)]
+    return begin, length, [order[k : k + 64] for k in range(0, len(order), 64)]
 
 
 def _first(state: State | None, count: int) -> State | None:

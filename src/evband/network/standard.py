@@ -135,6 +135,11 @@ class Student(Standard):
         return np.asarray(z * (2 * scipy.special.stdtr(nu, z) - 1) + 2 * density * (nu + z * z) / (nu - 1) - constant)
 
 
+def scale_of_deviation(nu: float) -> float:
+    """Of a Student-t whose standard deviation is 1."""
+    return math.sqrt((nu - 2) / nu)
+
+
 def standard_logpdf(z: ArrayLike, nu: ArrayLike) -> Array:
     """log Gamma((nu+1)/2) - log Gamma(nu/2) - log(nu pi)/2 - (nu+1)/2 log(1 + z^2/nu); at nu = inf, -(z^2 + log 2 pi)/2."""
     z, nu = np.asarray(z, dtype=np.float64), np.asarray(nu, dtype=np.float64)

@@ -92,7 +92,7 @@ def _influence(rows: RowScores, score: Score) -> tuple[float, Array]:
     """The score, and per row values whose mean it is and whose spread over trips is its sampling error."""
     error = rows.y - rows.mean
     if score == "rmse_kw":
-        root = float(np.sqrt(np.mean(error**2)))
+        root = metrics.rmse(rows.y, rows.mean)
         return root, (error**2 / root + root) / 2 if root else np.zeros_like(error)
     if score not in get_args(Score):
         raise SettingsError(f"Models are compared by one of {', '.join(get_args(Score))}, not {score!r}.")

@@ -44,7 +44,7 @@ class RowScores:
 
     @property
     def covered(self) -> NDArray[np.bool_]:
-        return (self.lower <= self.y) & (self.y <= self.upper)
+        return metrics.covered(self.y, self.lower, self.upper)
 
     def __len__(self) -> int:
         return len(self.y)
@@ -67,8 +67,7 @@ def score_rows(bands: Bands, level: float = 0.9) -> RowScores:
     """Score every row whose power was measured."""
     check_level(level)
     known = measured(bands)
-    if not known.all():
-        bands = bands.rows(known)
+    bands = bands if known.all() else bands.rows(known)
     y = np.asarray(bands.power_kw, dtype=np.float64)
     lower, upper = bands.interval(level)
     below, above = bands.members.tails(y)
@@ -106,7 +105,7 @@ def summarise(rows: RowScores, level: float) -> dict[str, Any]:
         "explained_variance": metrics.explained_variance(rows.y, rows.mean),
         "aleatoric_kw": metrics.root_mean(rows.aleatoric),
         "epistemic_kw": metrics.root_mean(rows.epistemic),
-        "coverage": metrics.coverage(rows.y, rows.lower, rows.upper),
+        "coverage": float(np.mean(covered)),
         "coverage_binomial": binomial_interval(int(covered.sum()), len(rows)),
         "coverage_trips": coverage_interval(covered, rows.trip),
         "width_kw": metrics.width(rows.lower, rows.upper),

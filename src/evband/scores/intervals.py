@@ -8,18 +8,19 @@ from scipy.special import ndtri, stdtrit
 
 Array = NDArray[np.float64]
 BLOCKS = 10  # a single run is cut into blocks of a tenth of it
+CONFIDENCE = 0.95
 
 
-def binomial_interval(hits: int, n: int, confidence: float = 0.95) -> tuple[float, float]:
+def binomial_interval(hits: int, n: int) -> tuple[float, float]:
     """Wilson's interval for a proportion (Wilson 1927), as if rows were independent. For rows of a drive it is far too narrow."""
-    z, p = float(ndtri(0.5 + confidence / 2)), hits / n
+    z, p = float(ndtri(0.5 + CONFIDENCE / 2)), hits / n
     centre, half = p + z**2 / (2 * n), z * np.sqrt(p * (1 - p) / n + z**2 / (4 * n**2))
     low, high = float(centre - half) / (1 + z**2 / n), float(centre + half) / (1 + z**2 / n)
     return (0.0 if hits == 0 else low), (1.0 if hits == n else high)
 
 
-def mean_interval(values: Array, trip: NDArray, confidence: float = 0.95) -> tuple[float, float]:
-    """Interval for the mean of autocorrelated rows: over trips where there are several, over blocks inside a single one.
+def mean_interval(values: Array, trip: NDArray) -> tuple[float, float]:
+    """95 % interval for the mean of autocorrelated rows: over trips where there are several, over blocks inside a single one.
 
     NaN, NaN where a single run is too short for blocks (under 20 rows).
     """
@@ -32,7 +33,7 @@ def mean_interval(values: Array, trip: NDArray, confidence: float = 0.95) -> tup
         error, degrees = _over_blocks(values)
     else:
         return float("nan"), float("nan")
-    half = float(stdtrit(degrees, 0.5 + confidence / 2)) * error
+    half = float(stdtrit(degrees, 0.5 + CONFIDENCE / 2)) * error
     return mean - half, mean + half
 
 

@@ -38,9 +38,9 @@ def root_mean(variance: Array) -> float:
     return float(np.sqrt(np.mean(variance)))
 
 
-def coverage(y: Array, lower: Array, upper: Array) -> float:
-    """Share of measurements inside the band, ends included."""
-    return float(np.mean((lower <= y) & (y <= upper)))
+def covered(y: Array, lower: Array, upper: Array) -> NDArray[np.bool_]:
+    """Which measurements are inside the band, ends included; their share is the coverage."""
+    return (lower <= y) & (y <= upper)
 
 
 def width(lower: Array, upper: Array) -> float:

@@ -13,6 +13,7 @@ from torch import Tensor
 from evband.network.anchors import draw, make_prior
 from evband.network.architecture import Architecture
 from evband.network.forward import forward
+from evband.network.standard import scale_of_deviation
 from evband.network.streams import START, WINDOWS, stream
 from evband.settings import Settings
 from evband.training import objective
@@ -52,7 +53,7 @@ def _start(arch: Architecture, lesson: Lesson, road: NDArray[np.float32] | None,
 def _scale(arch: Architecture, lesson: Lesson) -> Tensor:
     """The Student-t scale whose variance is the aleatoric part: AU = s^2 nu/(nu - 2)."""
     assert arch.nu is not None
-    return torch.from_numpy(lesson.aleatoric) * float(np.sqrt((arch.nu - 2) / arch.nu))
+    return torch.from_numpy(lesson.aleatoric) * scale_of_deviation(arch.nu)
 
 
 def teach(

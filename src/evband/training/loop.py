@@ -38,10 +38,14 @@ class Data:
     copy: NDArray[np.int64] | None = None  # [rows]: 1, 2 ... in copies with fewer readings, after all trips themselves
 
     @property
+    def original(self) -> NDArray[np.bool_]:
+        """Rows of the trips themselves, not of copies."""
+        return np.ones(len(self.y), bool) if self.copy is None else np.asarray(self.copy == 0)
+
+    @property
     def own(self) -> NDArray[np.bool_]:
         """Rows of the trips themselves whose power is known; in copies they would count twice."""
-        known: NDArray[np.bool_] = np.isfinite(self.y)
-        return known if self.copy is None else known & (self.copy == 0)
+        return np.isfinite(self.y) & self.original
 
 
 @dataclass(frozen=True)
@@ -116,18 +120,17 @@ class Trainer:
         )
         self.variance = torch.stack([m.prior.variance for m in members]).to(self.device)
         self.anchor = self._draw(ANCHOR)
-        self.terms = self._terms(data, data.own)
+        self.terms = self._terms(data)
         self.held_windows = self._held_windows()
-        theta = self._draw(START)
-        self.theta = theta.requires_grad_()
+        self.theta = self._draw(START).requires_grad_()
         options: dict[str, Any] = {"lr": settings.rate}
         if device != "cpu":
             options["lr"] = torch.tensor(settings.rate, device=self.device)
             options |= {"capturable": True} if settings.optimiser in ("adam", "rmsprop") else {}
         self.optimiser = OPTIMISERS[settings.optimiser]([self.theta], **options)
         self.theta.grad = torch.zeros_like(self.theta)
-        inf = torch.full((len(members),), torch.inf, device=self.device)
-        self.state = RunState(theta.detach().clone(), inf)
+        no_score = torch.full((len(members),), torch.inf, device=self.device)
+        self.state = RunState(self.theta.detach().clone(), no_score)
         self.broken = torch.zeros(len(members), dtype=torch.bool, device=self.device)
         self._loss_sum = torch.zeros(len(members), device=self.device)
         self._batch: Batch | None = None
@@ -135,18 +138,18 @@ class Trainer:
         self._replay: Callable[[], None] | None = None
 
     def _draw(self, purpose: int) -> Tensor:
-        """Anchors or initial weights. Without an anchor term the anchor is the prior mean, which nothing pulls to."""
+        """Anchors or initial weights, each a draw from the member's prior."""
         seed = self.settings.seed
         return torch.cat([draw(m.prior, [m.number], seed, purpose) for m in self.members]).to(self.device)
 
-    def _terms(self, data: Data, known: NDArray[np.bool_]) -> Terms:
-        s = self.settings
+    def _terms(self, data: Data) -> Terms:
+        s, known = self.settings, data.own
         targets = np.array([known[np.isin(data.trip, m.train)].sum() for m in self.members], dtype=np.float64)
         weight = np.ones(len(targets)) if s.prior_scale == "literal" else 1.0 / np.maximum(targets, 1)
         trip_weight = None
         if s.resample == "trips":
-            trip_weight = torch.from_numpy(np.stack([self._bootstrap(m, data, known) for m in self.members]))
-            trip_weight = trip_weight.float().to(self.device)
+            weights = np.stack([self._bootstrap(m, data.trip, known) for m in self.members])
+            trip_weight = torch.from_numpy(weights).float().to(self.device)
         effect = torch.tensor([m.trip_effect for m in self.members], device=self.device)
         return Terms(
             torch.tensor([m.beta for m in self.members], device=self.device),
@@ -155,11 +158,10 @@ class Trainer:
             effect if effect.any() else None,
         )
 
-    def _bootstrap(self, member: Member, data: Data, known: NDArray[np.bool_]) -> NDArray[np.float64]:
+    def _bootstrap(self, member: Member, trip: NDArray[np.int64], known: NDArray[np.bool_]) -> NDArray[np.float64]:
         """Bayesian bootstrap: a trip's weight is exponential, scaled so that the mean over training rows is 1."""
-        weight = stream(self.settings.seed, member.number, BOOTSTRAP).exponential(size=int(data.trip.max()) + 1)
-        rows = known & np.isin(data.trip, member.train)
-        return np.asarray(weight / max(weight[data.trip[rows]].mean(), 1e-12))
+        weight = stream(self.settings.seed, member.number, BOOTSTRAP).exponential(size=int(trip.max()) + 1)
+        return np.asarray(weight / max(weight[trip[known & np.isin(trip, member.train)]].mean(), 1e-12))
 
     def _held_windows(self) -> Tensor | None:
         """``[3, chunks, members, batch]``: fixed windows over each member's held-out trips, empty ones as padding."""
@@ -205,10 +207,9 @@ class Trainer:
         s, number = self.settings, self.state.epoch
         batches = self.epoch_batches(number)
         self._loss_sum.zero_()
-        total = s.epochs * self.steps
-        for k in range(self.steps):
-            self.set_batch(batches[:, k], number * self.steps + k)
-            self._set_rate(learning_rate(s, number * self.steps + k, total))
+        for k, step in enumerate(range(number * self.steps, (number + 1) * self.steps)):
+            self.set_batch(batches[:, k], step)
+            self._set_rate(learning_rate(s, step, s.epochs * self.steps))
             if self.device.type == "cuda":
                 self._run_captured()
             else:

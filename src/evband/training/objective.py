@@ -35,9 +35,8 @@ class Rows:
     y: Tensor  # [rows], standardised; 0 where unknown
     known: Tensor  # [rows] bool
     trip: Tensor  # [rows] int64
-    carry: Tensor | None = (
-        None  # [rows] float: 0 where the state is reset before the row; None where no window holds such
-    )
+    # [rows] float: 0 where the state is reset before the row; None where no window holds such
+    carry: Tensor | None = None
 
 
 @dataclass(frozen=True)
@@ -80,11 +79,10 @@ def data_loss(
     window: int,
     terms: Terms | None,
     masks: Masks | None = None,
-    backend: str = "auto",
 ) -> tuple[Tensor, Tensor]:
     """Sum of (weighted) nll over targets and their number: [members] each. Without ``terms``: unweighted."""
     x, r, y, target, index, carry = gather(rows, batch, window)
-    out, _ = forward(arch, theta, x, r, masks=masks, backend=backend, carry=carry)
+    out, _ = forward(arch, theta, x, r, masks=masks, carry=carry)
     count = target.sum((1, 2))
     if terms is None:
         return torch.where(target, negative_log_likelihood(arch, out, y), 0.0).sum((1, 2)), count
@@ -128,8 +126,7 @@ def objective(
     window: int,
     terms: Terms,
     masks: Masks | None = None,
-    backend: str = "auto",
 ) -> Tensor:
     """J of each member: [members]."""
-    total, count = data_loss(arch, theta, rows, batch, window, terms, masks, backend)
+    total, count = data_loss(arch, theta, rows, batch, window, terms, masks)
     return total / count.clamp(min=1) + terms.prior_weight * penalty(theta, anchor, variance)

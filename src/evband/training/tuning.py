@@ -21,7 +21,7 @@ from evband.bands.quantile_sets import QuantileSet
 from evband.errors import TripsError
 from evband.network.heads import HEADS
 from evband.network.predict import predict
-from evband.network.streams import DROPOUT, stream
+from evband.network.streams import of_passes
 from evband.settings import Settings
 from evband.training.loop import Progress, Trainer, run
 from evband.training.plan import Job, check_rows, members_of
@@ -153,9 +153,8 @@ def _rates(job: Job, settings: Settings, device: str, progress: Watch) -> list[d
         for fold in range(job.folds):
             rows = _left_out(job, fold)
             passes = theta[fold].repeat(PASSES, 1)
-            masks = [stream(settings.seed, p, DROPOUT, 0) for p in range(PASSES)]
             x, r, start = job.data.x[rows], job.data.r[rows], job.data.start[rows]
-            predicted = predict(trainer.arch, passes, x, r, start, rate, masks)
+            predicted = predict(trainer.arch, passes, x, r, start, rate, of_passes(settings.seed, PASSES))
             known = np.isfinite(job.data.y[rows])
             y = job.data.y[rows][known]
             mixture = distribution(predicted.part(list(range(PASSES)), known), trainer.arch.levels)
@@ -165,5 +164,4 @@ def _rates(job: Job, settings: Settings, device: str, progress: Watch) -> list[d
 
 
 def _left_out(job: Job, fold: int) -> NDArray[np.bool_]:
-    rows = np.isin(job.data.trip, np.flatnonzero(job.fold == fold))
-    return rows if job.data.copy is None else rows & (job.data.copy == 0)
+    return job.data.original & np.isin(job.data.trip, np.flatnonzero(job.fold == fold))
