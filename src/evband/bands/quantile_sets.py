@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from evband.bands.mixtures import Array, Mixture
 from evband.errors import SettingsError
 from evband.network import heads
-from evband.network.quantiles import deviation_weights, mean_weights, quantile_weights, tail_weights
+from evband.network.quantiles import deviation_weights, mean_weights, pinball, quantile_weights, tail_weights
 
 LEVELS: Array = np.array(heads.quantile.LEVELS)
 
@@ -109,8 +109,7 @@ class QuantileSet(Mixture):
     def crps(self, y: ArrayLike) -> Array:
         """Twice the mean pinball loss over the levels (the CRPS is twice its integral over levels; Laio & Tamea 2007)."""
         error = np.asarray(y, dtype=np.float64) - self.sorted  # [levels, n]
-        p = self.levels[:, None]
-        return np.asarray(2 * np.mean(np.maximum(p * error, (p - 1) * error), axis=0))
+        return np.asarray(2 * np.mean(pinball(error, self.levels[:, None]), axis=0))
 
     def stretched(self, k: float | Array) -> QuantileSet:
         m = self.mean

@@ -7,6 +7,8 @@ graphs all take their weights [levels] from here.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -14,6 +16,11 @@ from evband.errors import SettingsError
 
 Array = NDArray[np.float64]
 Z95 = 1.6448536269514722  # of a standard Gaussian: its 90 % band is 2 Z95 wide
+
+
+def pinball(error: Array, p: Any) -> Array:
+    """Loss of the p-quantile that measurements exceed by `error`: max(p e, (p - 1) e)."""
+    return np.maximum(p * error, (p - 1) * error)
 
 
 def check_level(level: float) -> None:

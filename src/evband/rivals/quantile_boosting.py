@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.ensemble import HistGradientBoostingRegressor
 
 from evband.network import heads
+from evband.network.quantiles import pinball
 from evband.rivals.rows import inner_folds
 
 LEVELS = np.array(heads.quantile.LEVELS)
@@ -23,12 +24,6 @@ def _booster(loss: str, level: float | None, trees: int, setting: dict[str, Any]
     return HistGradientBoostingRegressor(
         loss=loss, quantile=level, max_iter=trees, early_stopping=False, random_state=seed, **setting
     )
-
-
-def pinball(y: np.ndarray, q: np.ndarray, level: float) -> float:
-    """Mean of max(level (y - q), (level - 1)(y - q))."""
-    e = y - q
-    return float(np.mean(np.maximum(level * e, (level - 1) * e)))
 
 
 class BoostedQuantiles:
@@ -74,7 +69,7 @@ class BoostedQuantiles:
         if level is None:
             errors = np.array([np.mean((target - predicted) ** 2) for predicted in staged])
         else:
-            errors = np.array([pinball(target, predicted, level) for predicted in staged])
+            errors = np.array([pinball(target - predicted, level).mean() for predicted in staged])
         return errors, staged
 
     def predict(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -89,8 +84,9 @@ def stretch(y: np.ndarray, low: np.ndarray, middle: np.ndarray, high: np.ndarray
     dynamometer), that one would widen every row tenfold and spoil the rival's CRPS.
     """
     factors = np.geomspace(0.5, 4.0, 61)
-    losses = [
-        pinball(y, middle + k * (low - middle), _TAIL[0]) + pinball(y, middle + k * (high - middle), _TAIL[-1])
-        for k in factors
-    ]
-    return float(factors[int(np.argmin(losses))])
+
+    def loss(k: float) -> float:
+        ends = zip((low, high), (_TAIL[0], _TAIL[-1]), strict=True)
+        return sum(float(pinball(y - (middle + k * (end - middle)), p).mean()) for end, p in ends)
+
+    return float(min(factors, key=loss))

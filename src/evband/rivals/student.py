@@ -9,6 +9,7 @@ from scipy.special import digamma, gammaln
 from evband.rivals.rows import inner_folds
 
 SCALE_RIDGE = 1e-3  # of `fit_student`
+LEAST_NU = 2.05
 RIDGES = (1e-6, 1e-4, 1e-3, 1e-2, 3e-2)
 
 
@@ -26,8 +27,7 @@ def cross_fit(r: np.ndarray, y: np.ndarray, group: np.ndarray, seed: int = 0) ->
     for ridge in RIDGES:
         residual = np.empty_like(y)
         for out in inner_folds(group, seed=seed):
-            w = solve_ridge(r[~out], y[~out], ridge)
-            residual[out] = y[out] - r[out] @ w[:-1] - w[-1]
+            residual[out] = y[out] - linear(r[out], solve_ridge(r[~out], y[~out], ridge))
         if (error := float(residual @ residual)) < best:
             best, chosen, left = error, ridge, residual
     return chosen, left
@@ -40,7 +40,11 @@ def linear(design: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
 def residual_scale(r: np.ndarray, theta: np.ndarray) -> np.ndarray:
     """[n] scale of the residual as `fit_student` found it on `scale_design`."""
-    return np.asarray(np.exp(np.clip(scale_design(r) @ theta, -12, 12)))
+    return np.asarray(np.exp(_log_scale(scale_design(r), theta)))
+
+
+def _log_scale(design: np.ndarray, theta: np.ndarray) -> np.ndarray:
+    return np.asarray(np.clip(design @ theta, -12, 12))
 
 
 def scale_design(r: np.ndarray) -> np.ndarray:
@@ -55,12 +59,12 @@ def scale_design(r: np.ndarray) -> np.ndarray:
 def fit_student(design: np.ndarray, residual: np.ndarray) -> tuple[np.ndarray, float]:
     """Maximum likelihood of residual ~ s t_nu with log s = design theta, nu > 2: (theta, nu).
 
-    nll = log s - lgamma((nu+1)/2) + lgamma(nu/2) + log(nu pi)/2 + (nu+1)/2 log(1 + (e/s)^2/nu), nu = 2.05 + exp(.).
+    nll = log s - lgamma((nu+1)/2) + lgamma(nu/2) + log(nu pi)/2 + (nu+1)/2 log(1 + (e/s)^2/nu), nu = LEAST_NU + exp(.).
     """
 
     def objective(p: np.ndarray) -> tuple[float, np.ndarray]:
-        theta, nu = p[:-1], 2.05 + np.exp(p[-1])
-        log_s = np.clip(design @ theta, -12, 12)
+        theta, nu = p[:-1], LEAST_NU + np.exp(p[-1])
+        log_s = _log_scale(design, theta)
         u = (residual * np.exp(-log_s)) ** 2 / nu
         grown = np.log1p(u)
         nll = log_s - gammaln((nu + 1) / 2) + gammaln(nu / 2) + 0.5 * np.log(nu * np.pi) + (nu + 1) / 2 * grown
@@ -76,4 +80,4 @@ def fit_student(design: np.ndarray, residual: np.ndarray) -> tuple[np.ndarray, f
     first[-1] = np.log(2.0)
     bounds = [(None, None)] * design.shape[1] + [(np.log(0.01), np.log(200.0))]
     found = minimize(objective, first, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 200})
-    return found.x[:-1], float(2.05 + np.exp(found.x[-1]))
+    return found.x[:-1], float(LEAST_NU + np.exp(found.x[-1]))

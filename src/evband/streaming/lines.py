@@ -158,7 +158,8 @@ class LineStream:
     def _count(self, speed: float, mean: float, aleatoric: float, outside: bool, power: float | None) -> None:
         """Move the trip's sums on by one row: measured energy where power is known and trusted, else predicted."""
         step = 1.0 / self._stream.hz
-        self.km += max(speed, 0.0) * step / 3600.0
+        hours = step / 3600.0
+        self.km += max(speed, 0.0) * hours
         if self._errors is None or self._past is None:
             return
         size = self._errors.size((aleatoric / self._stream.stretch) ** 2, outside)
@@ -167,18 +168,18 @@ class LineStream:
         means, members = self._path.of(np.array([mean]), location, np.array([speed]), self._stream.road[None])
         mean = float(means[0])
         if self._parts is not None:
-            used, hours = power if self._adapt and power is not None else mean + self._errors.bias, step / 3600.0
+            used = power if self._adapt and power is not None else mean + self._errors.bias
             parts = {group: float(kw[0]) * hours for group, kw in self._parts.kw(self._stream.road[None]).items()}
             self._reasons.add((mean + self._errors.bias) * hours, used * hours, parts)
         if self._adapt and power is not None:
-            self.measured_kwh += power * step / 3600.0
+            self.measured_kwh += power * hours
             self._past.add(power - mean, size, step)
             return
         if self._adapt:
             self._past.add(math.nan, size, step)
         self.seconds += step
-        self.mean_kwh += (mean + self._errors.bias) * step / 3600.0
-        self.members_kwh += members[:, 0] * (step / 3600.0)  # what all share changes no spread
+        self.mean_kwh += (mean + self._errors.bias) * hours
+        self.members_kwh += members[:, 0] * hours  # what all share changes no spread
         self.size += size * step
 
     def _energy(self) -> dict[str, float] | None:

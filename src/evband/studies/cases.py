@@ -13,9 +13,7 @@ from evband.errors import SettingsError
 from evband.trips import Trips
 
 DYNO_HZ, ROAD_HZ = 10.0, 1.0
-PAPER_FEATURES = {
-    "highway": "torque"
-}  # the road drive's speed, acceleration and torque; the bench's best set, S1, else
+PAPER_FEATURES = {"highway": "torque"}  # the road drive's; else S1, the bench's best set
 TEST_SHARE = 0.3
 LONGEST_NAME = 150  # characters of a file's name
 
@@ -34,17 +32,17 @@ class Case:
     def fingerprint(self) -> str:
         """Of trips and cut, so that results of other data are never taken for these."""
         prints = (*self.train.fingerprints, "/", *self.test.fingerprints)
-        return hashlib.sha256(" ".join(prints).encode()).hexdigest()[:12]
+        return _digest(" ".join(prints))
 
 
 def file_name(text: str) -> str:
     """Text as (a part of) a file's name; a long one is cut and ends in its hash."""
     plain = re.sub(r"[^\w.+-]", "_", text.replace(",", "+"))
-    return (
-        plain
-        if len(plain) <= LONGEST_NAME
-        else f"{plain[:LONGEST_NAME]}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
-    )
+    return plain if len(plain) <= LONGEST_NAME else f"{plain[:LONGEST_NAME]}-{_digest(text)}"
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 def check_hz(hz: float) -> None:
@@ -52,27 +50,25 @@ def check_hz(hz: float) -> None:
         raise SettingsError(f"--hz {hz:g}: choose a grid above 0 and up to 100 rows per second.")
 
 
-def cut(name: str, trips: Trips, features: str, hz: float, test: float = TEST_SHARE, seed: int = 0) -> Case:
+def cut(name: str, trips: Trips, features: str, hz: float, seed: int = 0) -> Case:
     """Whole trips to either side; a single run is cut once in time, with a gap.
 
     The paper tests on 30 % of the samples of one run and does not say which. Samples drawn at random would have
     training samples a tenth of a second to their left and right, so the last 30 % of the run are taken instead.
     """
     check_hz(hz)
-    train, held = trips.split(test=test, seed=seed)
+    train, held = trips.split(test=TEST_SHARE, seed=seed)
     return Case(name, train.on_grid(hz), held.on_grid(hz), features, hz)
 
 
-def simulated(
-    name: str, features: str | None = None, hz: float | None = None, trips: int = 1, test: float = TEST_SHARE
-) -> Case:
+def simulated(name: str, features: str | None = None, hz: float | None = None, trips: int = 1) -> Case:
     """One of the simulated vehicles: the first HWFET run, or the highway drive, unless more trips are asked for."""
     from evband.simulation import simulate
 
     grid = (ROAD_HZ if name == "highway" else DYNO_HZ) if hz is None else hz
     check_hz(grid)
     drives = simulate(name, hz=grid, trips=trips)
-    return cut(name, drives, PAPER_FEATURES.get(name, "S1") if features is None else features, grid, test)
+    return cut(name, drives, PAPER_FEATURES.get(name, "S1") if features is None else features, grid)
 
 
 def simulated_names(text: str) -> list[str]:

@@ -11,6 +11,7 @@ import polars as pl
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
+from evband.calibration.value import LEVEL
 from evband.studies.runs import KEY
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def calibration(table: pl.DataFrame, path: Path) -> None:
         left.vlines(at, _array(part, "honest_low"), _array(part, "honest_high"), color=colour, lw=1)
         left.vlines(at, _array(part, "ci_low"), _array(part, "ci_high"), color=colour, lw=4, alpha=0.5)
         left.plot(at, _array(part, "coverage"), "o", ms=5, color=colour, label=name)
-    left.axhline(0.9, color="#888888", lw=1, ls="--")
+    left.axhline(LEVEL, color="#888888", lw=1, ls="--")
     left.set_ylabel("coverage of the 90 % band")
     _bars(right, table, "width_at_90_kw", "method")
     right.set_ylabel("width at 90 % coverage, kW")
@@ -57,14 +58,14 @@ def features(table: pl.DataFrame, path: Path) -> None:
     _save(figure, path)
 
 
-def band(bands: Bands, path: Path, title: str, level: float = 0.9) -> None:
+def band(bands: Bands, path: Path, title: str) -> None:
     """The first minutes of the first trip: measured power in its band."""
     rows = np.flatnonzero((bands.trip_id == bands.trip_id[0]) & (bands.time_s < bands.time_s[0] + SHOWN_S))
     part = bands.rows(rows)
-    lower, upper = part.interval(level)
+    lower, upper = part.interval(LEVEL)
     figure = Figure(figsize=(9, 3.2), layout="constrained")
     axis = figure.subplots()
-    axis.fill_between(part.time_s, lower, upper, color=COLOURS[0], alpha=0.25, lw=0, label=f"{level:.0%} band")
+    axis.fill_between(part.time_s, lower, upper, color=COLOURS[0], alpha=0.25, lw=0, label=f"{LEVEL:.0%} band")
     axis.plot(part.time_s, part.mean, color=COLOURS[0], lw=1.2, label="estimate")
     if part.power_kw is not None:
         axis.plot(part.time_s, part.power_kw, color="#222222", lw=0.7, label="measured")

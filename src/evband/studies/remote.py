@@ -39,8 +39,9 @@ def stem(case: Case, recipe: Recipe) -> str:
 def prepare_case(case: Case, recipe: Recipe, folder: Path) -> Path:
     """Write the arrays and the settings of one fit."""
     from evband.preparing import prepare
+    from evband.studies.runs import TUNED
 
-    if recipe.method.endswith("dropout") and recipe.dropout is None:
+    if recipe.dropout_asked == TUNED:
         raise SettingsError(f"{recipe.method}: its rate cannot be tuned before training; give --dropout RATE.")
     settings = recipe.settings(case)
     job = prepare(case.train, settings).job

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evband import rivals
+from evband.calibration.value import LEVEL
 from evband.errors import SettingsError
 from evband.settings import METHODS, Settings, resolve
 from evband.studies.cases import Case, cut, file_name
@@ -21,12 +22,13 @@ if TYPE_CHECKING:
     from evband.training.loop import Progress
 
 DROPOUT_RATES = tuning.RATES
-LEVEL, PUBLISHED_BAND = 0.9, 0.8
+PUBLISHED_BAND = 0.8
 BATCH = 16  # windows per step: with the paper preset's 32, an epoch over one HWFET run would be two steps
 KEY = (
     "vehicle", "method", "preset", "prior", "prior_scale", "features", "hz", "members", "epochs", "batch", "seed", "data",
     "dropout_asked",
 )  # fmt: skip
+TUNED = "tuned"  # a dropout rate that was not given
 NETWORKS = tuple(name for name in METHODS if name != "distilled")
 
 
@@ -59,7 +61,7 @@ class Recipe:
         """The rate of a dropout method as it was asked for."""
         if not self.method.endswith("dropout"):
             return ""
-        return "tuned" if self.dropout is None else f"{self.dropout:g}"
+        return TUNED if self.dropout is None else f"{self.dropout:g}"
 
     def settings(self, case: Case) -> Settings:
         return resolve(self.preset, **self._chosen(case))
@@ -76,8 +78,7 @@ class Recipe:
     def cell(self, case: Case) -> Row:
         """What tells this result from all others."""
         about = {"vehicle": case.name, "method": self.method, "features": case.features, "hz": case.hz}
-        about |= {"seed": self.seed, "data": case.fingerprint}
-        about["dropout_asked"] = self.dropout_asked
+        about |= {"seed": self.seed, "data": case.fingerprint, "dropout_asked": self.dropout_asked}
         if self.rival:
             return about | {"preset": "rival", "prior": "", "prior_scale": "", "members": 1, "epochs": 0, "batch": 0}
         s = self.settings(case)
@@ -108,7 +109,7 @@ def run(
         rival = rivals.make(recipe.method, features=case.features, hz=case.hz, seed=recipe.seed).fit(case.train)
         bands = rival.predict(case.test)
         return scores(bands, case, cell) | {"fit_s": time.monotonic() - began}, bands
-    if recipe.method.endswith("dropout") and recipe.dropout is None:
+    if recipe.dropout_asked == TUNED:
         recipe = replace(recipe, dropout=tuned_dropout(case, recipe, say))
     model = recipe.model(case)
     if trained is not None:
@@ -141,14 +142,15 @@ def scores(bands: Bands, case: Case, cell: Row, published: bool = False) -> Row:
     """A cell's row. A published quantile method's 80 % band is scored as the paper does, against 90 %."""
     from evband.scores import evaluate, width_at_coverage
 
-    s = evaluate(bands, case.test, level=PUBLISHED_BAND if published else LEVEL)
+    level = PUBLISHED_BAND if published else LEVEL
+    s = evaluate(bands, case.test, level=level)
     binomial, honest = s["coverage_binomial"], s["coverage_trips"] or [None, None]
     names = ("n", "trips", "rmse_kw", "mae_kw", "r2", "explained_variance", "coverage", "width_kw")
     more = ("standardized_variance", "pit_variance", "crps_kw", "log_score", "interval_score")
     return (
         cell
         | {name: s[name] for name in names}
-        | {"band": PUBLISHED_BAND if published else LEVEL, "au_kw": s["aleatoric_kw"], "eu_kw": s["epistemic_kw"]}
+        | {"band": level, "au_kw": s["aleatoric_kw"], "eu_kw": s["epistemic_kw"]}
         | {"ci_low": binomial[0], "ci_high": binomial[1], "honest_low": honest[0], "honest_high": honest[1]}
         | {"width_at_90_kw": width_at_coverage(bands, LEVEL)}
         | {name: s[name] for name in more}
