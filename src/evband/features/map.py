@@ -280,7 +280,8 @@ class FeatureMap:
             found = trip.table.get_column(name, default=None)
             if found is None:
                 return np.full(len(trip), unknown)
-            return (found.forward_fill() if name in HELD else found).fill_null(unknown).to_numpy().astype(float)
+            known = (found.forward_fill() if name in HELD else found).fill_null(unknown)
+            return np.asarray(known.to_numpy(), dtype=float)
 
         signals = {c: column(c) for c in self.channels}
         if "elevation_m" in signals:
@@ -294,7 +295,7 @@ class FeatureMap:
     def made(self, row: Any, edges_kmh: abc.Sequence[Any], age_s: Any, readings: Any) -> dict[str, Any]:
         """Signals that are not channels, of floats, arrays or values of a graph: of the row's number in its trip, the speeds at
         the edges of its bin, the time since the last speed reading, and how many there are in it."""
-        made: dict[str, Any] = road_load.edge_signals(*edges_kmh, self.hz) if self.edges else {}
+        made: dict[str, Any] = road_load.edge_signals(edges_kmh[0], edges_kmh[1], self.hz) if self.edges else {}
         if self.fade:
             made[road_load.FADE] = road_load.fades(row, self.hz)
         if self.ages:
@@ -341,8 +342,7 @@ def _within(r: np.ndarray, reach: float) -> tuple[np.ndarray, np.ndarray]:
 
 def _varied(columns: np.ndarray) -> np.ndarray:
     """[columns] bool: varies by more than rounding does."""
-    varied: np.ndarray = np.ptp(columns, 0) > ROUNDING * np.maximum(1.0, np.abs(columns).max(0))
-    return varied
+    return np.asarray(np.ptp(columns, 0) > ROUNDING * np.maximum(1.0, np.abs(columns).max(0)))
 
 
 def _columns(values: list[Any]) -> np.ndarray:

@@ -118,7 +118,7 @@ def limits_of(features: FeatureMap) -> Limits | None:
 def least_squares(gram: Array, moment: Array, ridge: float, limits: Limits | None = None) -> Array:
     """Weights [K] that minimise w' gram w / 2 - moment' w + ridge |w|^2 / 2, within these limits."""
     steady = gram + ridge * np.eye(len(gram))
-    weights = np.linalg.solve(steady, moment)
+    weights = np.asarray(np.linalg.solve(steady, moment), np.float64)
     return weights if limits is None else limits.nearest(weights, steady)
 
 

@@ -20,7 +20,7 @@ Z95 = 1.6448536269514722  # of a standard Gaussian: its 90 % band is 2 Z95 wide
 
 def pinball(error: Array, p: Any) -> Array:
     """Loss of the p-quantile that measurements exceed by `error`: max(p e, (p - 1) e)."""
-    return np.maximum(p * error, (p - 1) * error)
+    return np.asarray(np.maximum(p * error, (p - 1) * error))
 
 
 def check_level(level: float) -> None:

@@ -27,7 +27,8 @@ def cross_fit(r: np.ndarray, y: np.ndarray, group: np.ndarray, seed: int = 0) ->
     for ridge in RIDGES:
         residual = np.empty_like(y)
         for out in inner_folds(group, seed=seed):
-            residual[out] = y[out] - linear(r[out], solve_ridge(r[~out], y[~out], ridge))
+            w = solve_ridge(r[~out], y[~out], ridge)
+            residual[out] = y[out] - r[out] @ w[:-1] - w[-1]
         if (error := float(residual @ residual)) < best:
             best, chosen, left = error, ridge, residual
     return chosen, left
