@@ -187,6 +187,22 @@ def test_predict_to_standard_output(run, folder):
 
 
 @pytest.mark.parametrize(
+    "words",
+    [
+        ("energy", "car.evband", "drive.csv"),
+        ("evaluate", "car.evband", "drive.csv"),
+        ("range", "car.evband", "--soc", "50", "--capacity-kwh", "9", "--route", "route.csv"),
+    ],
+)
+def test_json_stands_alone_on_standard_output(run, folder, words):
+    status, out, err = run(*words, "--json", "-")
+    assert status == 0
+    assert json.loads(out)
+    assert err  # what people read
+    assert not (folder / "-").exists()
+
+
+@pytest.mark.parametrize(
     ("words", "says"),
     [
         (("energy", "car.evband", "drive.csv", "--level", "90"), "between 0 and 1"),

@@ -10,7 +10,7 @@ import typer
 from evband.cli.logs import Logs, reads_logs
 from evband.cli.options import Model, ShowUnits
 from evband.cli.seen import warn_of_training_trips
-from evband.cli.show import console
+from evband.cli.show import console, tell, write_json
 from evband.report.units import Units
 
 
@@ -19,7 +19,9 @@ def energy(
     model: Model,
     logs: Logs,
     level: Annotated[float, typer.Option(help="Share of trips the band should hold.")] = 0.9,
-    json: Annotated[Path | None, typer.Option(help="Write a list with one object per trip.")] = None,
+    json: Annotated[
+        Path | None, typer.Option(help="Write a list with one object per trip; - is standard output.")
+    ] = None,
     from_km: Annotated[float, typer.Option(help="Only the stretch from here ...")] = 0.0,
     to_km: Annotated[float | None, typer.Option(help="... to here.")] = None,
     so_far: Annotated[
@@ -34,7 +36,6 @@ def energy(
     from json import dumps
 
     from evband.bands import check_level
-    from evband.files import write_whole
     from evband.model import load
     from evband.report.tables import energy_table
 
@@ -43,8 +44,7 @@ def energy(
     trips = logs.read_for(fitted)
     warn_of_training_trips(fitted, trips, "so they do not show how it does on new trips.")
     found = fitted.energy(trips, level, from_km=from_km, to_km=to_km, so_far=so_far)
-    console().print(energy_table(found, units))
+    console(json).print(energy_table(found, units))
     if found.coverage is not None:
-        print(f"{found.coverage:.0%} of the measured energies lie in their {level:.0%} band")
-    if json:
-        write_whole(json, dumps(found.to_dicts(), indent=2) + "\n")
+        tell(f"{found.coverage:.0%} of the measured energies lie in their {level:.0%} band", json)
+    write_json(dumps(found.to_dicts(), indent=2), json)

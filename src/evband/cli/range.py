@@ -10,7 +10,7 @@ import typer
 
 from evband.cli.options import Model, ShowUnits, grouped
 from evband.cli.seen import warn_if_not_calibrated, warn_of_a_share
-from evband.cli.show import console, warn
+from evband.cli.show import console, tell, warn, write_json
 from evband.report.units import Units
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class Asked:
     so_far: Annotated[Path | None, typer.Option(help="Log of the drive up to now, with its power.")] = None
     ambient: Annotated[float | None, typer.Option(help="Ambient temperature along the whole route, in C.")] = None
     plot: Annotated[Path | None, typer.Option(help="Charge over distance as a fan, .html or .png.")] = None
-    json: Annotated[Path | None, typer.Option(help="Write the answer as one JSON object.")] = None
+    json: Annotated[Path | None, typer.Option(help="Write the answer as one JSON object; - is standard output.")] = None
     soc_spread: Annotated[float, typer.Option(help="Standard deviation of the state of charge, in percent.")] = 0.0
     capacity_spread: Annotated[float, typer.Option(help="Standard deviation of the capacity, in percent of it.")] = 0.0
     payload: Annotated[float, typer.Option("--payload-kg", help="Load beyond that of the training trips.")] = 0.0
@@ -98,9 +98,9 @@ def range(asked: Asked) -> None:
     warn_if_not_calibrated(fitted)
     for warning in range_warnings(found):
         warn(warning)
-    console().print(range_table(found, a.units))
+    console(a.json).print(range_table(found, a.units))
     if a.capacity_kwh is None:
-        print(f"usable battery: {full_kwh:g} kWh (+- {doubts.capacity_sd_pct:.0f} %), from the data sheet")
+        tell(f"usable battery: {full_kwh:g} kWh (+- {doubts.capacity_sd_pct:.0f} %), from the data sheet", a.json)
     _answer(fitted, found, way, options, a.plot, a.json)
 
 
@@ -123,22 +123,20 @@ def _answer(
 
     from evband.energy import advice, advice_lines, changes, given, range_json, shares_line
     from evband.energy.fan import write_fan
-    from evband.files import write_whole
     from evband.routes import read_route
 
     for name, answer in found.items():
         if isinstance(answer, str):
-            print(f"{name}: {answer}")
-    print(f"doubt comes from: {shares_line(given(found))}")
+            tell(f"{name}: {answer}", json)
+    tell(f"doubt comes from: {shares_line(given(found))}", json)
     more: dict[str, Any] = {}
     if options["so_far"] is not None:
         more["because_kwh"] = changes(fitted, given(found), way, options["so_far"], options["ambient_c"])
         parts = ", ".join(f"{name} {kwh:+.2f} kWh" for name, kwh in more["because_kwh"].items())
-        print(f"the rest, compared with continuing as so far: {parts}")
+        tell(f"the rest, compared with continuing as so far: {parts}", json)
     more |= advice(fitted, given(found), way, **options)
     lines = advice_lines(given(found), more, float(max(read_route(way).speed_kmh)))
-    print("\n".join(lines))
+    tell("\n".join(lines), json)
     if plot:
         write_fan(given(found), plot, lines)
-    if json:
-        write_whole(json, dumps(range_json(found, more), indent=2) + "\n")
+    write_json(dumps(range_json(found, more), indent=2), json)

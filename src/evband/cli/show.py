@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evband.files import STDOUT
+from evband.files import STDOUT, write_whole
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -23,8 +23,8 @@ def console(output: Path | None = None) -> Console:
     return here if here.is_terminal else Console(width=WIDE, stderr=stderr)
 
 
-def tell(text: str, output: Path) -> None:
-    """Say what was written: on standard output, unless that is what was written to."""
+def tell(text: str, output: Path | None) -> None:
+    """Say what was written or found: on standard output, unless that is what was written to."""
     print(text, file=sys.stderr if output == STDOUT else sys.stdout)
 
 
@@ -36,3 +36,11 @@ def say(text: str) -> None:
 def warn(text: str) -> None:
     """One warning there, which ends with a full stop."""
     say(f"warning: {text.rstrip('.')}.")
+
+
+def write_json(text: str, output: Path | None) -> None:
+    """The answer for programs: into a file, or alone on standard output where `output` is `-`."""
+    if output == STDOUT:
+        print(text)
+    elif output is not None:
+        write_whole(output, text + "\n")
