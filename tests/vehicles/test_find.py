@@ -46,6 +46,7 @@ def test_labels_agree_with_physics_over_the_catalogue(figure, model):
         ("rav4 ev first", "Toyota RAV4 EV (first generation)"),
         ("rav4 ev 2012", "Toyota RAV4 EV (second generation)"),
         ("model 3 performance", "Tesla Model 3 Performance"),
+        ("VW ID.3 58", "Volkswagen ID.3 Pro 58 kWh"),
         ("eactros 600", "Mercedes-Benz eActros 600 (tractor and semitrailer)"),
     ],
 )

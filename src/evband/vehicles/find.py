@@ -17,6 +17,7 @@ from evband.vehicles.sheet import Sheet
 from evband.vehicles.variants import any_of
 
 LARGEST_BYTES = 4 << 20
+SHORT = {"vw": "volkswagen", "mb": "mercedes", "chevy": "chevrolet"}  # makes as people write them
 
 
 @cache
@@ -120,9 +121,9 @@ def _all(own: Sequence[Sheet]) -> tuple[Sheet, ...]:
 
 
 def _words(name: str) -> tuple[str, ...]:
-    """Lower-case words of letters and digits: 'e-208' is e, 208 as 'e208' is; accents are dropped."""
+    """Lower-case words of letters and digits: 'e-208' is e, 208 as 'e208' is; accents are dropped, short names of makes spelled out."""
     plain = name.lower().translate(str.maketrans("éèëöüäåšč", "eeeouaasc"))
-    return tuple(re.findall(r"[a-z]+|\d+", plain))
+    return tuple(SHORT.get(word, word) for word in re.findall(r"[a-z]+|\d+", plain))
 
 
 def _has(words: tuple[str, ...], of: tuple[str, ...]) -> bool:
