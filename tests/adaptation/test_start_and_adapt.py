@@ -70,9 +70,10 @@ def test_it_survives_its_file_and_goes_on(adapted: evband.PowerModel, tmp_path) 
     assert again.adaptation_.trips == 3
 
 
-def test_the_stream_equals_predict_with_and_without_elevation(adapted: evband.PowerModel) -> None:
+def test_the_stream_equals_predict_with_and_without_elevation_and_edges(adapted: evband.PowerModel) -> None:
     drive = trip(9, seconds=200).on_grid(1.0)
-    for table in (drive.table, drive.table.with_columns(elevation_m=pl.Series(np.linspace(100.0, 140.0, len(drive))))):
+    climbing = drive.table.with_columns(elevation_m=pl.Series(np.linspace(100.0, 140.0, len(drive))))
+    for table in (drive.table, climbing, drive.table.drop("speed_start_kmh", "speed_end_kmh")):
         bands = adapted.predict(Trips([Trip("x", table, 1.0)]))
         stream = adapted.stream()
         names = [

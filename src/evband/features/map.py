@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from evband.channels import AGE, EDGES, READINGS
+from evband.channels import AGE, READINGS
 from evband.errors import SettingsError, TripsError
 from evband.features import density, road_load
 from evband.features.checking import OF_ROAD, check_power, checked
 from evband.features.names import require_channels, resolve_features
 from evband.features.physics import least_squares, limits_of
-from evband.features.rows import Rows, power_of, starts_of
+from evband.features.rows import Rows, edges_of, power_of, starts_of
 
 if TYPE_CHECKING:
     from evband.features.columns import FeatureStream
@@ -289,7 +289,7 @@ class FeatureMap:
             unseen = ~np.maximum.accumulate(np.isfinite(signals["elevation_m"])) if self.optional else False
             grades = road_load.grades(signals["elevation_m"], speed, starts_of(trip), 1.0 / self.hz)
             signals["elevation_m"] = np.where(unseen, np.nan, grades)
-        edges = [trip.column(name) for name in EDGES if self.edges]
+        edges = edges_of(trip) if self.edges else []
         return signals | self.made(np.arange(len(trip), dtype=float), edges, column(AGE, 0.0), column(READINGS, 1.0))
 
     def made(self, row: Any, edges_kmh: abc.Sequence[Any], age_s: Any, readings: Any) -> dict[str, Any]:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evband.channels import EDGES
+
 if TYPE_CHECKING:
     from evband.trips import Trip
 
@@ -92,3 +94,11 @@ def starts_of(trip: Trip) -> np.ndarray:
     start = np.ones(len(segment), dtype=bool)
     start[1:] = segment[1:] != segment[:-1]
     return start
+
+
+def edges_of(trip: Trip) -> list[np.ndarray]:
+    """Speeds at the start and at the end of each bin; in a table that lost them the speed stands for them, as in a stream."""
+    if {*EDGES} <= {*trip.table.columns}:
+        return [trip.column(name) for name in EDGES]
+    end = trip.column("speed_kmh")
+    return [np.where(starts_of(trip), end, np.roll(end, 1)), end]
