@@ -276,5 +276,7 @@ def test_card_collapse_and_export_are_methods(fitted, tmp_path):
     assert one.settings_.method == "distilled"
     assert "taught the ensemble's calibrated bands" in one.calibration_.describe()
     assert len(fitted.collapse(how="average").theta_) == 1
+    with pytest.raises(SettingsError, match="'distill' and 'average'"):
+        fitted.collapse(TRIPS[:2], how="mean")
     fitted.export(tmp_path / "car.onnx")
     assert (tmp_path / "car.onnx").stat().st_size > 0

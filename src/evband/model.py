@@ -320,6 +320,8 @@ class PowerModel(Estimator):
         """One network in place of the ensemble: taught on these trips, or the average; see `evband.export.collapse`."""
         from evband.export.collapse import average, distill
 
+        if how not in ("distill", "average"):
+            raise SettingsError(f"how is {how!r}; collapse knows 'distill' and 'average'.")
         return average(self) if how == "average" else distill(self, self.on_grid(trips), **options)
 
     def export(self, path: str | Path) -> None:

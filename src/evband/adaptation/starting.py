@@ -15,7 +15,7 @@ from evband.adaptation.probes import pulls
 from evband.adaptation.state import Adaptation
 from evband.calibration.value import Calibration
 from evband.errors import SettingsError, VehicleError
-from evband.features.wheel import CABIN, INPUTS, ROADS, USUAL_KG, SheetMap, Wheel
+from evband.features.wheel import CABIN, INPUTS, ROADS, USUAL, USUAL_KG, SheetMap, Wheel
 
 if TYPE_CHECKING:
     from evband.model import PowerModel
@@ -118,7 +118,7 @@ def _of_numbers(mass_kg: float, numbers: dict[str, float]) -> Sheet:
     problems = []
     for body in ("car", "suv", "van", "truck", "bus"):
         try:
-            return Sheet.from_dict({"crr": [0.009, "estimate"], "body": body, **named, **numbers})
+            return Sheet.from_dict({"crr": [USUAL[2], "estimate"], "body": body, **named, **numbers})
         except VehicleError as problem:
             problems.append(problem)
     raise problems[0]

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from evband.adaptation.base import Base
 from evband.adaptation.starting import PER_WHEEL, sheet_map
-from evband.features.wheel import INPUTS, USUAL_KG, Wheel, wheel_terms
+from evband.features.wheel import INPUTS, USUAL, USUAL_KG, wheel_terms
 from evband.network.heads import HEADS
 from evband.settings import Settings, when_from_base
 
@@ -32,7 +32,6 @@ Array = NDArray[np.float64]
 Floats = NDArray[np.float32]
 
 HZ = (0.5, 2.0)  # grids on which an LSTM of 1 Hz is worth starting from
-USUAL: Wheel = (USUAL_KG, 0.65, 0.009)
 PULLING = 2.0  # W/kg at the wheels
 MASSES = (500.0, 40000.0)  # kg
 ALIKE = 0.8  # of the variance of the power at the wheels that the inputs must tell
