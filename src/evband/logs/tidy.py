@@ -22,12 +22,15 @@ NAME = "tidy table"
 
 
 def detect(head: bytes) -> bool:
-    """Parquet, or a header line with `time_s` or two of our channels in it; with a date instead the table is one that names its units."""
+    """Parquet, or a header line with `time_s` and `speed_kmh` between commas, or with names of ours in a table that does not
+    tell its units otherwise."""
     if head.startswith(border.PARQUET):
         return True
-    names = {name.strip(' "\r') for name in re.split(r"[,;\t|]", _header(head))}
-    ours = len(names & set(VALUES)) >= 2
-    return "time_s" in names or (ours and ("time" in names or not named_units.detect(head)))
+    header = _header(head)
+    names = {name.strip(' "\r') for name in re.split(r"[,;\t|]", header)}
+    if {"time_s", "speed_kmh"} <= names and "," in header:
+        return True
+    return ("time_s" in names or len(names & set(VALUES)) >= 2) and not named_units.detect(head)
 
 
 def read(path: Path, data: bytes, options: ReadOptions) -> list[Readings]:

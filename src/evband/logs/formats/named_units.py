@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from evband.channels import from_unit
+from evband.channels import COORDINATES, VALUES, from_unit
 from evband.errors import LogError
 from evband.logs.formats import aliases as alias_table
 from evband.logs.formats import claims, clock, columns, text
@@ -95,11 +95,14 @@ def read(path: Path, data: bytes, options: ReadOptions) -> list[Readings]:
         raise LogError(f"{path}: no column is named time or timestamp; name it in a --map file.")
     aliases = alias_table.table(options.aliases)
     found = _found(names, when, aliases)
+    ours = _ours(names, {claim.channel for claim in found})
     trips = []
     for name, part in _parts(path, frame, names):
         time, notes = _time(path, text.Table(part, table.header, table.first_line), names, when)
         readings = {claim.column: claims.series(time, columns.numbers(part, int(claim.column))) for claim in found}
         series, chosen = claims.settle(path, found, readings, aliases, app_power=False, columns=table.header)
+        more = {channel: claims.series(time, columns.numbers(part, i)) for channel, i in ours.items()}
+        series |= {channel: own for channel, own in more.items() if own[0].size}
         trips += columns.drives(path, NAME, series, (*chosen, *notes, *table.notes), name)
     return trips
 
@@ -111,6 +114,12 @@ def _found(names: Names, when: int, aliases: dict[str, alias_table.Alias]) -> li
     if not any(claim.channel in _ELECTRICAL for claim in found):
         found = claims.find([(i, _PACK.get(alias_table.plain(name), name), unit) for i, name, unit in named], aliases)
     return found
+
+
+def _ours(names: Names, claimed: set[str]) -> dict[str, int]:
+    """Columns in our own names for which nobody else has one: wind, grade, the cabin."""
+    whole = {f"{name}_{unit}" if unit else name: i for i, (name, unit) in enumerate(names)}
+    return {name: i for name, i in whole.items() if name in (*VALUES, *COORDINATES) and name not in claimed}
 
 
 def _parts(path: Path, frame: pl.DataFrame, names: Names) -> list[tuple[str, pl.DataFrame]]:
