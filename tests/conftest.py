@@ -2,5 +2,22 @@
 
 import os
 
+import pytest
+
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("MKL_NUM_THREADS", "1")
+
+
+@pytest.fixture
+def call(monkeypatch, capsys):
+    """Run the command line; (status, out, err)."""
+    import evband.cli
+
+    def go(*words):
+        monkeypatch.setattr("sys.argv", ["evband", *map(str, words)])
+        with pytest.raises(SystemExit) as exit:
+            evband.cli.main()
+        shown = capsys.readouterr()
+        return exit.value.code or 0, shown.out, shown.err
+
+    return go

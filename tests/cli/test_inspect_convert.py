@@ -39,7 +39,7 @@ def is_one_sentence(err):
         (b"  \n\n", "empty"),
         (bytes(range(256)) * 40, "binary"),
         ("once upon a time\nthere was a car\n", 'no reader knows this file, which begins "once upon a time"'),
-        ("time_s;speed_kmh\n0;1\n1;2\n", "separated by ';'"),
+        ("time_s;power_kw\n0;1\n1;2\n", "separated by ';'"),
         ("time_s,velocity\n0,1\n1,2\n", "nearest"),
         ("time_s,speed_kmh\n5,1\n1,2\n", "backwards"),
         ("time_s,speed_kmh\n0,\n1,\n", "missing"),
