@@ -72,6 +72,7 @@ COORDINATES = ("latitude_deg", "longitude_deg")
 """Kept with readings as logged, for elevation from tiles; never on a grid, where a lost fix would end a segment."""
 
 STANDING_KMH = 1.0  # slower is a standstill
+BRAKING_MS2, CITY_KMH, MOTORWAY_KMH = 0.3, 50.0, 90.0  # regimes: slows by more, is slower, is faster
 CHARGING_KW = -0.5  # less than this at a standstill comes from a charger
 NEW_TRIP_S = 600.0  # a silence that is longer begins another drive
 SIMULATED = "sim_"  # how the ids of simulated trips begin

@@ -14,13 +14,14 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from evband.errors import SettingsError
-from evband.network.architecture import Architecture
+from evband.network.architecture import HIDDEN, LAYERS, Architecture
 from evband.network.heads import HEADS
 from evband.network.heads.quantile import LEVELS, PUBLISHED_LEVELS
 
 if TYPE_CHECKING:
     from evband.model import PowerModel
 
+MOST_HZ = 100  # rows per second of a model's grid
 METHODS = {  # method -> (head, how members come about)
     f"{name}-{kind}": (name, kind) for name, head in HEADS.items() for kind in head.kinds
 } | {name: (name, name) for name, head in HEADS.items() if not head.kinds}  # never fitted: `evband collapse` makes it
@@ -31,6 +32,10 @@ _TYPES: dict[str, tuple[tuple[type, ...], str]] = {
     "float": ((int, float), "a number"),
     "str": ((str,), "a text"),
 }
+
+
+def _between(ends: tuple[int, int]) -> str:
+    return f"[{ends[0]}, {ends[1]}]"
 
 
 def _kind(annotation: Any) -> str:
@@ -87,7 +92,7 @@ class Settings:
     vehicle: str | None = _set(None, "a car of `evband vehicles`, or a TOML sheet: its mass and drag narrow what physics allows the "
                                "road-load path", "where logs are few or messy")  # fmt: skip
     hz: float = _set(1.0, "rows per second of the grid", "the log's own rate, where seconds hide what matters",
-                     unit="1/s", within="(0, 100]")  # fmt: skip
+                     unit="1/s", within=f"(0, {MOST_HZ}]")  # fmt: skip
     bridge_s: float = _set(0.0, "silences in speed up to this are bridged: state carried, their age an input; 0 cuts at 10 s. Not "
                            "set, it is 30 for a log full of silences: over 5 % of its rows in the half minute after one",
                            "30 for feeds of 2 to 15 s per reading (costs rows of dense logs up to 2 %)",
@@ -100,8 +105,8 @@ class Settings:
                            "versions did", paper=False)  # fmt: skip
     epochs: int = _set(60, "maximum passes over the training rows", "more where the held-out score still improves",
                        within="[1, inf)", paper=300)  # fmt: skip
-    layers: int = _set(1, "LSTM layers", "to repeat the paper", within="[1, 8]", paper=4)
-    hidden: int = _set(64, "LSTM units per layer", "fewer for small devices", within="[8, 128]", paper=32)
+    layers: int = _set(1, "LSTM layers", "to repeat the paper", within=_between(LAYERS), paper=4)
+    hidden: int = _set(64, "LSTM units per layer", "fewer for small devices", within=_between(HIDDEN), paper=32)
     beta: float = _set(0.5, "exponent of the likelihood's weight scale^(2 beta)", "let tune choose",
                        within="[0, inf)", paper=0.0)  # fmt: skip
     temperature: float = _set(0.1, "weight of the anchors: thirty members may stray further than one should",

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from evband.network.lstm import LayerWeights
 
 
+LAYERS, HIDDEN = (1, 8), (8, 128)  # fewest and most, units per layer
+
+
 @dataclass(frozen=True)
 class Architecture:
     """Shape of one member: an LSTM stack, a head per time step, and a linear road-load path to the location."""
@@ -39,10 +42,9 @@ class Architecture:
     def __post_init__(self) -> None:
         if self.head not in HEADS:
             raise ValueError(f"head {self.head!r} is not one of {', '.join(HEADS)}")
-        if not 1 <= self.layers <= 8:
-            raise ValueError(f"layers is {self.layers}; choose 1 to 8")
-        if not 8 <= self.hidden <= 128:
-            raise ValueError(f"hidden is {self.hidden}; choose 8 to 128")
+        for name, number, (least, most) in (("layers", self.layers, LAYERS), ("hidden", self.hidden, HIDDEN)):
+            if not least <= number <= most:
+                raise ValueError(f"{name} is {number}; choose {least} to {most}")
         if self.nu_min <= 2 or (self.nu is not None and self.nu <= 2):
             raise ValueError("degrees of freedom at or under 2 have no variance; choose nu_min and nu above 2")
         if self.distribution.fixed_nu and self.nu is None:

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
+from evband.channels import BRAKING_MS2, CITY_KMH, MOTORWAY_KMH, STANDING_KMH
+
 Format = Callable[[Any], str]
 
 NBSP = "\u00a0"  # keeps a number and its unit on one line
@@ -87,11 +89,11 @@ SCORES: tuple[tuple[str, str, Format, str], ...] = (
 )  # fmt: skip
 
 REGIMES = {
-    "standstill": "under 1 km/h",
-    "braking": "slowing by more than 0.3 m/s²",
-    "city": "under 50 km/h",
-    "rural": "50 to 90 km/h",
-    "motorway": "over 90 km/h",
+    "standstill": f"under {STANDING_KMH:g} km/h",
+    "braking": f"slowing by more than {BRAKING_MS2:g} m/s²",
+    "city": f"under {CITY_KMH:g} km/h",
+    "rural": f"{CITY_KMH:g} to {MOTORWAY_KMH:g} km/h",
+    "motorway": f"over {MOTORWAY_KMH:g} km/h",
 }
 
 TELLING = 0.12  # an honest interval wider than this says little

@@ -10,7 +10,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from evband.bands import Bands
-from evband.channels import STANDING_KMH
+from evband.channels import BRAKING_MS2, CITY_KMH, MOTORWAY_KMH, STANDING_KMH
 from evband.errors import TripsError
 from evband.trips.grid import LONGEST_BRIDGE_S
 
@@ -22,13 +22,13 @@ _CHANNELS = ("power_kw", "speed_kmh", "acceleration_ms2")
 
 
 def regimes(bands: Bands) -> NDArray | None:
-    """The regime of every row, the first that applies: standstill (under 1 km/h), braking (a < -0.3 m/s2), city (under 50 km/h),
-    motorway (over 90 km/h), else rural; "" where speed is unknown. None if the bands carry no speed."""
+    """The regime of every row, the first that applies: standstill, braking, city, motorway, else rural; "" where speed is
+    unknown. None if the bands carry no speed."""
     if bands.speed_kmh is None:
         return None
     speed = bands.speed_kmh
-    braking = np.zeros(len(speed), bool) if bands.acceleration_ms2 is None else bands.acceleration_ms2 < -0.3
-    conditions = [np.isnan(speed), speed < STANDING_KMH, braking, speed < 50, speed > 90]
+    braking = np.zeros(len(speed), bool) if bands.acceleration_ms2 is None else bands.acceleration_ms2 < -BRAKING_MS2
+    conditions = [np.isnan(speed), speed < STANDING_KMH, braking, speed < CITY_KMH, speed > MOTORWAY_KMH]
     return np.select(conditions, ["", "standstill", "braking", "city", "motorway"], default="rural")
 
 

@@ -10,6 +10,7 @@ from glob import glob
 from pathlib import Path
 
 from evband.errors import SettingsError
+from evband.settings import MOST_HZ
 from evband.trips import Trips
 
 DYNO_HZ, ROAD_HZ = 10.0, 1.0
@@ -46,8 +47,8 @@ def _digest(text: str) -> str:
 
 
 def check_hz(hz: float) -> None:
-    if not 0 < hz <= 100:
-        raise SettingsError(f"--hz {hz:g}: choose a grid above 0 and up to 100 rows per second.")
+    if not 0 < hz <= MOST_HZ:
+        raise SettingsError(f"--hz {hz:g}: choose a grid above 0 and up to {MOST_HZ} rows per second.")
 
 
 def cut(name: str, trips: Trips, features: str, hz: float, seed: int = 0) -> Case:
