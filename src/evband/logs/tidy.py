@@ -123,7 +123,7 @@ def _ids(frame: pl.DataFrame, where: str, default_id: str) -> pl.Series:
     if "trip_id" not in frame.columns:
         return pl.repeat(default_id, frame.height, eager=True)
     ids = frame["trip_id"]
-    if ids.dtype.is_nested() or ids.dtype in (pl.Binary, pl.Object):
+    if ids.dtype.is_nested() or ids.dtype in (pl.Binary, pl.Object, pl.Duration):
         raise LogError(f"{where}: the column trip_id holds {ids.dtype}, not a text or number; convert it first.")
     ids = ids.cast(pl.String)
     if ids.null_count():

@@ -39,8 +39,8 @@ def to_csv(path: Path, data: bytes) -> bytes:
             zipfile.BadZipFile,
             zlib.error,
             SyntaxError,
-            NotImplementedError,
-        ) as problem:  # XML errors are SyntaxErrors
+            RuntimeError,
+        ) as problem:  # XML errors are SyntaxErrors, what is encrypted or not supported a RuntimeError
             raise LogError(f"{path}: the Excel workbook cannot be read ({problem}); save it again or as CSV.") from None
 
 

@@ -30,7 +30,7 @@ def detect(head: bytes) -> bool:
     if not theirs or header[0].casefold() != "time":
         return False
     first = [text.cells(line, delimiter)[0] for line in text.lines(head) if line.strip()]
-    times = [float(cell) for cell in first if cell.replace(".", "", 1).isdigit()]
+    times = [float(cell) for cell in first if cell.isascii() and cell.replace(".", "", 1).isdigit()]
     return len(times) > 1 and times[-1] - times[0] > _LEAST_MS * (len(times) - 1)
 
 
