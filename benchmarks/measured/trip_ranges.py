@@ -16,7 +16,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from benchmarks.common.results_file import RESULTS, show, write
-from benchmarks.measured.trip_bands import CUT_KM, FIRST_KM, POOLED, SETS, Band, Found, add, linear, measured, table
+from benchmarks.measured.trip_bands import CUT_KM, FIRST_KM, NOTE, POOLED, SETS, Band, Found, add, linear, measured, table
 from benchmarks.measured.trip_cabins import cabin_of, unknown_ahead
 from benchmarks.measured.trip_drives import LOGS, Drives, splits_of
 from evband.energy import Ahead, Drive, ErrorModel, SoFar, TripMean, fit_errors
@@ -124,8 +124,7 @@ def main() -> None:
                 run(log, variant, split, found, features == "auto")
             print(features, log, flush=True)
         rows += table(found, features)
-    note = "30 members, default settings, seed 0, fits from the base of 764 simulated vehicles; the form of the error model was settled by looking at the same trips"
-    write(RESULTS / "trips_range.csv", rows, note)
+    write(RESULTS / "trips_range.csv", rows, NOTE)
     show("range", [r for r in rows if r["log"] == POOLED])
 
 
