@@ -16,7 +16,19 @@ from collections.abc import Iterator
 import numpy as np
 
 from benchmarks.common.results_file import RESULTS, show, write
-from benchmarks.measured.trip_bands import CUT_KM, FIRST_KM, NOTE, POOLED, SETS, Band, Found, add, linear, measured, table
+from benchmarks.measured.trip_bands import (
+    CUT_KM,
+    FIRST_KM,
+    NOTE,
+    POOLED,
+    SETS,
+    Band,
+    Found,
+    add,
+    linear,
+    measured,
+    table,
+)
 from benchmarks.measured.trip_cabins import cabin_of, unknown_ahead
 from benchmarks.measured.trip_drives import LOGS, Drives, splits_of
 from evband.energy import Ahead, Drive, ErrorModel, SoFar, TripMean, fit_errors
