@@ -198,19 +198,24 @@ def test_a_log_that_is_alike_from_trip_to_trip_has_narrower_bands_than_one_that_
     assert above[0] < 0.3 < 0.6 < above[1]
 
 
-def test_a_trip_of_a_car_that_does_not_log_the_temperature_has_a_larger_offset_of_its_own(started) -> None:
-    """sqrt(0.6^2 + (3.0 x 1500 kg / mass)^2) in place of 0.6 W/kg."""
-    from evband.adaptation.update import CABIN_W_KG, evidence
+def test_the_weather_tells_how_far_a_trip_may_have_an_offset_of_its_own(started) -> None:
+    """0.6 W/kg where nothing is heated; sqrt(0.6^2 + (0.8 x 100 W/C x degrees / mass)^2) in the cold, with 3.0 x 1500 kg /
+    mass in place of that where the temperature is not logged."""
+    from evband.adaptation.cabin import COLD
+    from evband.adaptation.update import CABIN_SHARE, CABIN_W_KG, evidence
     from evband.features.wheel import USUAL_KG
+    from evband.vehicles.physics import HEATING_BELOW_C
 
     drive = trip(1)
-    known = Trip("known", drive.table.with_columns(ambient_temp_c=pl.lit(12.0)))
-    with_it, without = (evidence(started, started.on_grid(Trips([one]))).effect for one in (known, drive))
+    logged = [Trip("known", drive.table.with_columns(ambient_temp_c=pl.lit(celsius))) for celsius in (20.0, -5.0)]
+    mild, cold, unknown = (evidence(started, started.on_grid(Trips([one]))).effect for one in (*logged, drive))
     unit = started.feature_map_.y_std / KG * 1000.0
     offset = started.adaptation_.trip_effect[0]
-    np.testing.assert_allclose(with_it[:, 0] * unit, offset, rtol=1e-6)
-    np.testing.assert_allclose(without[:, 0] * unit, np.hypot(offset, CABIN_W_KG * USUAL_KG / KG), rtol=1e-6)
-    np.testing.assert_allclose(without[:, 2], with_it[:, 2])  # tyres know nothing of it
+    heater = CABIN_SHARE * COLD * (HEATING_BELOW_C + 5.0) / KG
+    np.testing.assert_allclose(mild[:, 0] * unit, offset, rtol=1e-6)
+    np.testing.assert_allclose(cold[:, 0] * unit, np.hypot(offset, heater), rtol=1e-6)
+    np.testing.assert_allclose(unknown[:, 0] * unit, np.hypot(offset, CABIN_W_KG * USUAL_KG / KG), rtol=1e-6)
+    np.testing.assert_allclose(unknown[:, 2], mild[:, 2])  # tyres know nothing of it
 
 
 def test_the_band_holds_on_a_drive_with_a_heater_that_the_drives_before_did_not_have(adapted) -> None:

@@ -14,11 +14,13 @@ from pathlib import Path
 import numpy as np
 
 from evband.adaptation.base import Base
-from evband.features.wheel import INPUTS, ROADS
+from evband.features.wheel import CABIN, INPUTS, ROADS
 from evband.settings import Settings
 
 SCALE_SHIFT, SCALE_SD = 0.25, 0.45  # five makes: 0.25 with deviation 0.24, and the next one is from outside
-WIDER = 2.0  # variance that a car's weights may take as it learns, over that between simulated cars: nine measured cars learn sooner
+# Variance that a car's weights may take as it learns, over that between simulated cars: nine measured cars learn sooner. What
+# a cabin draws is let no looser: a first trip's heater is less the car's than the trip's.
+WIDER = 2.0
 TRIP_EFFECT = (0.6, 0.15, 0.5)  # W/kg of offset, share of drag, share of rolling resistance
 ERRORS = {
     "bias": 0.0, "tau2": 0.35, "slow": 0.6, "slow_s": 60.0, "fast": 4.0, "share": 0.5, "noise": 6.0, "most": 60.0,
@@ -37,11 +39,14 @@ def pack(path: Path) -> Base:
     weights["road_w"] += found["mean"][:, :roads]
     weights["head_w"][:, 0] += found["mean"][:, roads:]
     theta = np.concatenate([weights[name].reshape(members, -1) for name in _shapes(hidden)], 1)
-    spread = WIDER * found["spread"] + LEAST_SPREAD * np.eye(roads + hidden)
     noisy = found["own_scale"].mean(0)  # [cars]
     order = np.argsort(noisy)[np.linspace(0, len(noisy) - 1, CARS).round().astype(int)]
+    wider = np.array([1.0 if name in CABIN else WIDER**0.5 for name in ROADS] + [WIDER**0.5] * hidden)
+    spread = wider[:, None] * found["spread"] * wider + LEAST_SPREAD * np.eye(roads + hidden)
+    root = np.linalg.cholesky(found["spread"].astype(float))[:, None]
+    drawn = np.linalg.solve(root, (root @ found["cars"][:, order, :, None]) / wider[:, None])[..., 0]
     levels = np.broadcast_to(((noisy - noisy.mean()) / noisy.std())[order, None], (members, CARS, 1))
-    cars = np.clip(np.concatenate([found["cars"][:, order] / WIDER**0.5, levels], 2), -FARTHEST, FARTHEST)
+    cars = np.clip(np.concatenate([drawn, levels], 2), -FARTHEST, FARTHEST)
     return Base(
         hidden=hidden, theta=theta.astype(np.float32), spread=spread.astype(np.float32), cars=cars.astype(np.float32),
         x_shift=found["x_shift"], x_scale=found["x_scale"], r_scale=found["r_scale"], unit=float(found["unit"]),

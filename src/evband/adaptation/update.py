@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evband.adaptation.cabin import cabin_of
 from evband.adaptation.checks import another_car, check_evidence, new_trips
 from evband.adaptation.location import set_location
 from evband.adaptation.members import FEWEST_ROWS, ROUNDS, Evidence, Members, some_of, together
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 CABIN_W_KG = 3.0  # deviation of a trip's own offset in a car of `USUAL_KG` that does not log the temperature
+CABIN_SHARE = 0.8  # that of a trip's own share of what cabins draw in its weather: some are off, some on full
 
 
 def adapt(model: PowerModel, trips: Any, seed: int = 0) -> PowerModel:
@@ -116,14 +118,16 @@ def measured(power_kw: Array) -> NDArray[np.bool_]:
 
 
 def trip_effects(model: PowerModel, terms: Array) -> Array:
-    """z of rows: a trip's own offset, its share of drag and of rolling resistance, each of unit variance."""
+    """z of rows: a trip's own offset, of which the weather tells how far the cabin may move it, its share of drag and of
+    rolling resistance, each of unit variance."""
     offset, drag, rolling = model.adaptation_.trip_effect
     fm = model.feature_map_
     assert isinstance(fm, SheetMap)
     unit = fm.y_std / fm.wheel[0] * 1000.0  # W/kg per standardised unit
-    names = ("aero", "rolling", "ambient unknown")
-    aero, roll, unknown = (terms[:, k] * fm.r_scale[k] for k in map(ROADS.index, names))
-    own = np.hypot(offset, CABIN_W_KG * USUAL_KG / fm.wheel[0] * unknown)
+    aero, roll = (terms[:, k] * fm.r_scale[k] for k in map(ROADS.index, ("aero", "rolling")))
+    asked, unknown = cabin_of(terms, fm)
+    cabin = np.hypot(CABIN_SHARE * asked, CABIN_W_KG * USUAL_KG * unknown) / fm.wheel[0]
+    own = np.hypot(offset, cabin)
     return np.asarray(np.stack([own, drag * aero, rolling * roll], 1) / unit)
 
 

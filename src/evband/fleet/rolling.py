@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import block_diag, solve_triangular
 
+from evband.adaptation.cabin import cabin_of
 from evband.adaptation.members import Evidence
 from evband.adaptation.starting import PER_WHEEL
 from evband.features.wheel import AIR, ROADS, SheetMap
@@ -34,7 +35,7 @@ Array = NDArray[np.float64]
 TERMS = ("rolling", "aero", "slope", "inertia")  # whose sum is the power at the wheels
 SECONDS, MOST_BINS = 6, 200  # of a bin of rows; in a trip
 STRANGE, OFTEN = 8.0, 0.5  # deviations from the trip's median at which an error is cut; W/kg, added to deviations there
-COLD, HOT, ANY = 100.0, 70.0, 850.0  # W/C that a cabin asks for; W where the temperature is not logged
+ANY = 850.0  # W that a cabin asks for where the temperature is not logged
 ALWAYS, LEAST = 0.5, 0.1  # W/kg of a trip's own draw in any weather; that the weather asks for at least
 THROUGHOUT, AT_FIRST, WARM_S = 0.5, 0.6, 300.0  # of what is asked for, all the way and at first, and how long that is
 LOAD, BRAKES = 0.045, 0.1  # share of the mass; of what is braked
@@ -128,11 +129,8 @@ def _bins(model: PowerModel, rows: Evidence) -> Bins:
 
 def _asked(rows: Evidence, features: SheetMap) -> float:
     """W that cabins draw on average in the trip's weather."""
-    cold, hot, unknown = (
-        float(rows.r[0, ROADS.index(name)] * features.r_scale[ROADS.index(name)])
-        for name in ("cold", "hot", "ambient unknown")
-    )
-    return ANY if unknown > 0.5 else COLD * cold + HOT * hot
+    asked, unknown = cabin_of(rows.r[:1], features)
+    return ANY if unknown[0] > 0.5 else float(asked[0])
 
 
 def _both(there: Bins, back: Bins) -> Reading | None:
