@@ -114,11 +114,8 @@ def draw(rng: np.random.Generator) -> Specimen:
 
 def drive(car: Specimen, minutes: float, rng: np.random.Generator) -> pl.DataFrame:
     """The log of one drive of at most this many minutes."""
-    ambient = float(np.clip(12.0 + 10.0 * rng.standard_normal(), -18.0, 38.0))
-    speed = driven(car, minutes, rng)
+    ambient, speed, mass = set_out(car, minutes, rng)
     count = len(speed)
-    load = rng.uniform(-0.25, 0.25) if car.heavy else float(rng.random() < 1 / 3) * rng.uniform(0.0, 0.15)
-    mass = car.mass_kg * (1.0 + load)
     elevation, grade = _terrain(car, np.cumsum(speed) * STEP_S, rng)
     force = _resistance(car, mass, speed, elevation, grade, ambient, rng)
     achieved, power = drive_train(car, mass, speed, force)
@@ -126,6 +123,14 @@ def drive(car: Specimen, minutes: float, rng: np.random.Generator) -> pl.DataFra
     return logged(
         car.logger, STEP_S, {"speed_kmh": 3.6 * achieved, "power_kw": power, "elevation_m": elevation}, ambient, rng
     )
+
+
+def set_out(car: Specimen, minutes: float, rng: np.random.Generator) -> tuple[float, Array, float]:
+    """(ambient temperature in C, speed in m/s that its driver asks for, mass in kg with this drive's load) of a drive."""
+    ambient = float(np.clip(12.0 + 10.0 * rng.standard_normal(), -18.0, 38.0))
+    speed = driven(car, minutes, rng)
+    load = rng.uniform(-0.25, 0.25) if car.heavy else float(rng.random() < 1 / 3) * rng.uniform(0.0, 0.15)
+    return ambient, speed, car.mass_kg * (1.0 + load)
 
 
 def bench_kw(car: Specimen, speed: Array) -> Array:
