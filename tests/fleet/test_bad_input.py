@@ -47,6 +47,15 @@ def test_ten_cars_with_one_trip_are_all_named_and_the_eleventh_is_not() -> None:
     assert TRACES not in table[0]
 
 
+def test_a_shared_partition_with_a_damaged_page_is_a_warning(tmp_path) -> None:
+    path = tmp_path / "a.parquet"
+    pl.concat([rows(k).head(25).with_columns(vehicle_id=pl.lit(f"car{k}")) for k in (1, 2)]).write_parquet(path)
+    cars = lakes.find_cars([str(path)], "vehicle_id")
+    path.write_bytes(path.read_bytes().replace(b"\x15\x64\x15", b"\x15\x65\x15"))  # 50 and -51 values
+    read = lakes.read_cars(cars, 1.0, 0.0)
+    assert all("the partition cannot be read (a page promises -" in str(read[name]) for name in ("car1", "car2"))
+
+
 def test_a_large_partition_is_streamed_to_the_same_trips(tmp_path, monkeypatch) -> None:
     both = pl.concat([rows(k).with_columns(vehicle_id=pl.lit(f"car{k}")) for k in (1, 2)])
     both.write_parquet(tmp_path / "a.parquet", row_group_size=50)

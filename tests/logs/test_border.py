@@ -10,6 +10,7 @@ import pytest
 
 from evband.errors import LONGEST, EvbandError, LogError, SettingsError, UnforeseenError, one_line
 from evband.logs import border
+from evband.logs.pages import checked_rows
 from evband.logs.reading import read_trips
 
 DRIVE = "time_s,speed_kmh,power_kw\n" + "".join(f"{i},{30 + i % 7},{5 + i % 3}\n" for i in range(40))
@@ -81,6 +82,22 @@ def test_flipped_parquet_bytes_never_panic(tmp_path, capfd):
             data[at] = rng.integers(256)
         read_or_refuse(tmp_path, bytes(data), "log.parquet")
     assert "panicked" not in capfd.readouterr().err
+
+
+def test_a_parquet_page_that_promises_a_negative_number_of_values(tmp_path):
+    """polars would ask for 2^61 bytes and abort."""
+    whole = parquet(time_s=np.arange(50.0), speed_kmh=np.arange(50.0))
+    broken = whole.replace(b"\x15\x64\x15", b"\x15\x65\x15")  # fields of 32 bits: 50 as 100, -51 as 101
+    assert broken != whole
+    refused(tmp_path, broken, "promises -51 values", "log.parquet")
+
+
+def test_parquet_with_nested_columns_small_pages_and_no_rows_is_let_through():
+    buffer = io.BytesIO()
+    columns = {"a": [[1, 2], None, []] * 50, "b": [{"c": 1.0}] * 150, "d": pl.Series(["x"] * 150, dtype=pl.Categorical)}
+    pl.DataFrame(columns).write_parquet(buffer, data_page_size=64, row_group_size=40)
+    assert checked_rows(buffer.getvalue()) == 150
+    assert checked_rows(parquet(a=[])) == 0
 
 
 def test_parquet_that_promises_more_cells_than_there_may_be(tmp_path, monkeypatch):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import glob
 import hashlib
-import io
+import mmap
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -18,6 +18,7 @@ from urllib.parse import quote
 import polars as pl
 
 from evband.errors import EvbandError, LogError, require
+from evband.logs.pages import checked_rows
 from evband.terrain.tiles import Tiles
 from evband.trips import Trips
 
@@ -133,12 +134,18 @@ def _size_and_time(name: str) -> tuple[int, str]:
 
 def _scan(name: str) -> pl.LazyFrame:
     source: Any = name
+    table = name.lower().endswith(".parquet")
     if "://" in name:
         if _size_and_time(name)[0] > MOST_BYTES:
             raise LogError(f"{name}: it is larger than {MOST_BYTES >> 30} GB; cut it into partitions.")
         system, path = _remote(name)
-        source = io.BytesIO(system.cat_file(path))
-    return pl.scan_parquet(source) if name.lower().endswith(".parquet") else pl.scan_csv(source)
+        source = system.cat_file(path)
+        if table:
+            checked_rows(source)
+    elif table:
+        with open(name, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as pages:
+            checked_rows(pages)
+    return pl.scan_parquet(source) if table else pl.scan_csv(source)
 
 
 def _collected(frame: pl.LazyFrame, path: str) -> pl.DataFrame:

@@ -25,6 +25,7 @@ from polars.exceptions import PanicException, PolarsError
 
 from evband.errors import EvbandError, LogError, UnforeseenError
 from evband.files import read_bounded, size
+from evband.logs.pages import checked_rows
 from evband.trips.readings import Series, not_empty
 
 HEAD = 1 << 16  # bytes by which a format is recognised; a header line ends in them
@@ -145,10 +146,9 @@ def _damage_as(named: Callable[[BaseException], LogError], path: Path | str) -> 
 def parquet(path: Path | str, data: bytes) -> pl.DataFrame:
     """A Parquet file's table. Its size is looked up first: a few kilobytes can promise billions of equal rows."""
     with parsing(path, "Parquet table"):
-        lazy = pl.scan_parquet(data)
-        columns = len(lazy.collect_schema())
+        rows = checked_rows(data)
+        columns = len(pl.scan_parquet(data).collect_schema())
         check_width(path, columns)
-        rows = int(lazy.select(pl.len()).collect().item())
         if rows * max(columns, 1) > MOST_CELLS:
             raise LogError(
                 f"{path}: its table has {rows} rows of {columns} columns, more than {MOST_CELLS} cells; split it."
