@@ -135,7 +135,7 @@ def whole_file(path: str | Path) -> Iterator[Path]:
         os.replace(temporary, path)
     except OSError as error:
         raise _write_error(path, error) from error
-    except Exception as error:
+    except Exception as error:  # of any library that writes: polars hides the system's error in one of its own
         if code := _wrapped_code(str(error), path):
             raise _write_error(path, OSError(code, os.strerror(code))) from error
         raise

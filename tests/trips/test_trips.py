@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import evband
-from evband.errors import TripsError
+from evband.errors import ChannelError, LogError, TripsError
 from evband.trips import Trip, Trips
 
 
@@ -135,3 +135,14 @@ def test_different_rates_are_an_error_that_says_what_to_give():
         Trips([drive("a", step=1.0), drive("b", step=0.1)]).check_one_rate()
     with pytest.raises(TripsError, match="on_grid"):
         Trips([drive("a"), drive("b").on_grid(1.0)])
+
+
+def test_a_trip_of_times_alone_says_what_it_lacks():
+    alone = Trip("a", pl.DataFrame({"time_s": [0.0, 1.0, 2.0]}))
+    for ask in (lambda: alone.rate_hz, lambda: evband.read_route(alone), lambda: alone.series("speed_kmh")):
+        with pytest.raises(ChannelError, match="no speed_kmh among its columns"):
+            ask()
+    missing = Trip("a", alone.table.with_columns(speed_kmh=pl.lit(None, pl.Float64)))
+    assert np.isnan(missing.rate_hz)
+    with pytest.raises(LogError, match="0 speed readings"):
+        evband.read_route(missing)

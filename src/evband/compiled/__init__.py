@@ -75,7 +75,7 @@ class _Cache(FunctionCache):
     def save_overload(self, sig: Any, data: Any) -> None:
         try:
             super().save_overload(sig, data)
-        except Exception:
+        except Exception:  # it reads the index first: whatever unpickling half a file may raise
             self._forget()
 
     def _forget(self) -> None:

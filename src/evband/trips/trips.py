@@ -57,7 +57,8 @@ class Trip:
         return tuple(name for name in VALUES if self.has(name))
 
     def series(self, channel: str) -> Series:
-        """(time_s, value) of one channel's readings."""
+        """(time_s, value) of one channel's readings; an error without such a column."""
+        require(channel, self.table.columns, f"Trip {self.trip_id}")
         time, values = self.table["time_s"].to_numpy(), self.table[channel].to_numpy()
         if not self.table[channel].null_count():
             return time, values
@@ -90,7 +91,8 @@ class Trip:
         """Rows per second on the grid, else speed readings per second (their median step)."""
         if self.hz:
             return self.hz
-        return rate_of(self.series("speed_kmh" if self.has("speed_kmh") else self.channels[0])[0])
+        others = () if self.has("speed_kmh") else self.channels
+        return rate_of(self.series(others[0] if others else "speed_kmh")[0])
 
     @cached_property
     def fingerprint(self) -> str:
