@@ -297,7 +297,9 @@ def from_log(trip: Trip) -> Route:
     """The route as a log drove it: its own rows where nothing is changed, else its speed and places."""
     time, speed = trip.series("speed_kmh")
     if len(time) < 2:
-        raise LogError(f"Trip {trip.trip_id} has {len(time)} speed reading{'s' * (len(time) != 1)}; a route needs at least two.")
+        raise LogError(
+            f"Trip {trip.trip_id} has {len(time)} speed reading{'s' * (len(time) != 1)}; a route needs at least two."
+        )
     route = Route(trip.trip_id, time - time[0], np.maximum(speed, 0.0), log=trip)
     along = {}
     for name in PLACES:

@@ -123,3 +123,16 @@ def test_dates_of_databases(dates):
 def test_dates_that_excel_wrote():
     np.testing.assert_allclose(columns.seconds(pl.Series(["1/5/2024 11:26", "1/5/2024 11:27"])), [41160.0, 41220.0])
     np.testing.assert_allclose(np.diff(clock.of_numbers(45296.0 + np.arange(5) / clock.DAY_S)), 1.0, rtol=1e-4)
+
+
+@pytest.mark.parametrize("header", ["time,Vehicle speed (km/h),HV Battery Power (kW)", "elapsed,speed_kmh,power_kw"])
+@pytest.mark.parametrize(("step_s", "per_second"), [(0.05, 1000), (0.5, 1000), (60, 1000), (10, 1), (60, 1), (120, 1), (300, 1)])  # fmt: skip
+def test_a_bare_time_is_told_by_how_fast_speed_changes(tmp_path, header, step_s, per_second):
+    time = step_s * np.arange(200)
+    speed = np.round(np.abs(60 * np.sin(time / 97) + 40 * np.sin(time / 31)))
+    rows = "".join(f"{t * per_second:.0f},{v:g},{5 + v / 10:g}\n" for t, v in zip(time, speed, strict=True))
+    (tmp_path / "log.csv").write_text(f"{header}\n{rows}")
+    trip = read_trips(tmp_path / "log.csv")[0]
+    np.testing.assert_allclose(trip.rate_hz, 1 / step_s)
+    doubtful = per_second == 1000 or step_s > 60
+    assert doubtful == any("its times name no unit" in note for note in trip.report.notes)

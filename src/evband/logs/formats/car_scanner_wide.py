@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -40,7 +41,7 @@ def read(path: Path, data: bytes, options: ReadOptions) -> list[Readings]:
     found = claims.find(named, aliases)
     keep = sorted({when, *(int(claim.column) for claim in found)})
     table = text.table(path, data, keep=keep)
-    time, notes = _time(path, table, when)
+    time, notes = _time(path, table, when, found)
     values = text.numbers(table.frame, [str(i) for i in keep if i != when])
     raw = {column.name: claims.series(time, column.fill_null(np.nan).to_numpy()) for column in values}
     readings, repeats = claims.without_repeats(raw)
@@ -50,14 +51,17 @@ def read(path: Path, data: bytes, options: ReadOptions) -> list[Readings]:
     return [Readings(trip_id(path), series, name, (*chosen, *notes, *repeats, *table.notes))]
 
 
-def _time(path: Path, table: text.Table, column: int) -> tuple[NDArray[np.float64], list[str]]:
+def _time(
+    path: Path, table: text.Table, column: int, found: Sequence[claims.Claim]
+) -> tuple[NDArray[np.float64], list[str]]:
     cells = table.frame[str(column)]
-    seconds = clock.since_first_day(cells)
+    seconds, notes = clock.since_first_day(cells), []
     if not np.isfinite(seconds).any():
-        seconds = clock.of_numbers(columns.numbers(table.frame, column))
+        seconds, notes = columns.bare_seconds(table.frame, column, found)
     if not np.isfinite(seconds).any():
         raise LogError(
             f"{path}: line {table.first_line} has the time {cells[0]!r}, which is not HH:MM:SS; "
             "export it again or describe it in a --map file."
         )
-    return clock.unroll(path, seconds, table.first_line)
+    time, more = clock.unroll(path, seconds, table.first_line)
+    return time, [*notes, *more]

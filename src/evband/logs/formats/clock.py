@@ -14,7 +14,10 @@ from evband.errors import LogError
 from evband.logs.telemetry import MILLISECONDS
 
 DAY_S = 86_400.0
+DATED = 1e9  # seconds and more since 1970
 _JITTER_S = 1.0  # readings of several ECUs may be written a little out of order
+_LEAST_MS = 5.0  # between rows: no log is written faster
+_SLOWEST_MS2 = 0.002  # a drive that starts and ends at rest, even of hours, changes its speed faster; one of 0.2 m/s2 in ms as s does not
 _MONTHS = "jan feb mar apr may jun jul aug sep oct nov dec"
 _OTHER_MONTHS = {
     "mär": 3, "mrz": 3, "mai": 5, "mei": 5, "maj": 5, "okt": 10, "dez": 12, "fév": 2, "fev": 2, "avr": 4, "juin": 6, "juil": 7,
@@ -123,22 +126,46 @@ def _cut_short(column: pl.Series) -> NDArray[np.float64]:
     return since_first_day(whole)
 
 
-def of_numbers(value: NDArray[np.float64]) -> NDArray[np.float64]:
+def of_numbers(value: NDArray[np.float64], speed_kmh: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
     """Times without a unit as seconds. Milli-, micro- and nanoseconds since 1970 show in their size; milliseconds since the start in
-    steps of over a minute; Excel's days since 1900 in steps of a few millionths.
+    a speed that changes too slowly for any drive, without one in steps of over a minute; Excel's days since 1900 in steps of a few millionths.
 
     >>> of_numbers(np.array([0.0, 500.0, 1000.0])).tolist(), of_numbers(np.array([0.0, 0.5, 1.0])).tolist()
     ([0.0, 0.5, 1.0], [0.0, 0.5, 1.0])
+    >>> of_numbers(np.array([0.0, 500.0, 1000.0]), speed_kmh=np.array([0.0, 50.0, 30.0])).tolist()
+    [0.0, 500.0, 1000.0]
     """
     known = value[np.isfinite(value)]
     size = float(np.median(np.abs(known))) if len(known) else 0.0
     while size > MILLISECONDS:
         value, known, size = value / 1000.0, known / 1000.0, size / 1000.0
-    rising = np.diff(known)[np.diff(known) > 0]
-    step = float(np.median(rising)) if len(rising) else 1.0
-    if step > 60.0 and size < 1e9:
+    step = median_step(known)
+    if size < DATED and _is_milliseconds(step, _change(value, speed_kmh)):
         return value / 1000.0
     return value * DAY_S if step < 1e-4 and 30_000 < size < 60_000 else value
+
+
+def median_step(time: NDArray[np.float64]) -> float:
+    """Of times that rise; 1 where none does."""
+    time = time[np.isfinite(time)]
+    rising = np.diff(time)[np.diff(time) > 0]
+    return float(np.median(rising)) if len(rising) else 1.0
+
+
+def _is_milliseconds(step: float, change: float) -> bool:
+    """Whether times that step by so many are milliseconds, given the change of speed were they seconds (NaN: unknown)."""
+    return step > 60.0 if np.isnan(change) else step >= _LEAST_MS and change < _SLOWEST_MS2
+
+
+def _change(time: NDArray[np.float64], speed_kmh: NDArray[np.float64] | None) -> float:
+    """How fast speed changes while the car moves, in m/s2: the mean between readings that no gap separates; NaN if it never does."""
+    if speed_kmh is None:
+        return np.nan
+    known = np.isfinite(time) & np.isfinite(speed_kmh)
+    elapsed, speed = np.diff(time[known]), speed_kmh[known]
+    near = (elapsed > 0) & (elapsed <= 5.0 * median_step(time[known])) & (np.maximum(speed[1:], speed[:-1]) > 1.0)
+    changed = float(np.sum(np.abs(np.diff(speed))[near])) / 3.6
+    return changed / float(np.sum(elapsed[near])) if changed else np.nan
 
 
 def _span(days: list[int | None]) -> float:

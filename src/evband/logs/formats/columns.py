@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -98,6 +98,19 @@ def seconds(column: pl.Series) -> Array:
         value = numbers(pl.DataFrame({"0": plain}), 0)
         return clock.of_numbers(value) if np.isfinite(value).any() else clock.since_first_day(plain)
     return when.dt.epoch("us").cast(pl.Float64).fill_null(np.nan).to_numpy() / 1e6
+
+
+def bare_seconds(frame: pl.DataFrame, column: int, found: Sequence[claims.Claim]) -> tuple[Array, list[str]]:
+    """A column of numbers as times in seconds, though it names no unit (the speed among the claims helps), and a note where that is a guess."""
+    value = numbers(frame, column)
+    speeds = (c for c in found if c.channel == "speed_kmh" and c.unit is not None)
+    speed = next((from_unit(c.channel, numbers(frame, c.column), str(c.unit)) for c in speeds), None)
+    time = clock.of_numbers(value, speed)
+    step, of_seconds = clock.median_step(value), clock.median_step(time)
+    if not (of_seconds < step or step > 60.0) or np.nanmax(np.abs(value), initial=0.0) >= clock.DATED:
+        return time, []
+    unit = "milliseconds" if of_seconds < step else "seconds"
+    return time, [f"its times name no unit and step by {step:g}: taken as {unit} (a --map file can name it)"]
 
 
 def dated(frame: pl.DataFrame, column: int | str) -> pl.DataFrame:

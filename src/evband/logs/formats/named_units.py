@@ -7,6 +7,7 @@ a unit is taken only where its name leaves no doubt, as in every other format. C
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -98,7 +99,7 @@ def read(path: Path, data: bytes, options: ReadOptions) -> list[Readings]:
     ours = _ours(names, {claim.channel for claim in found})
     trips = []
     for name, part in _parts(path, frame, names):
-        time, notes = _time(path, text.Table(part, table.header, table.first_line), names, when)
+        time, notes = _time(path, text.Table(part, table.header, table.first_line), names, when, found)
         readings = {claim.column: claims.series(time, columns.numbers(part, int(claim.column))) for claim in found}
         series, chosen = claims.settle(path, found, readings, aliases, app_power=False, columns=table.header)
         more = {channel: claims.series(time, columns.numbers(part, i)) for channel, i in ours.items()}
@@ -147,13 +148,17 @@ def _time_column(names: Names, below: list[str]) -> int | None:
     return 0 if below and not names[0][0] and re.search(r"\d:\d\d", below[0]) else None
 
 
-def _time(path: Path, table: text.Table, names: Names, column: int) -> tuple[NDArray[np.float64], list[str]]:
+def _time(
+    path: Path, table: text.Table, names: Names, column: int, found: Sequence[claims.Claim]
+) -> tuple[NDArray[np.float64], list[str]]:
     value = columns.numbers(table.frame, column)
     unit = unit_for("time_s", names[column][1]) if names[column][1] else None
     if unit is not None:
         return clock.unroll(path, from_unit("time_s", value, unit), table.first_line, daily=False)
     if np.isfinite(value).any():
-        return clock.unroll(path, clock.of_numbers(value), table.first_line, daily=False)
+        value, notes = columns.bare_seconds(table.frame, column, found)
+        time, more = clock.unroll(path, value, table.first_line, daily=False)
+        return time, [*notes, *more]
     cells = table.frame[str(column)].cast(pl.String)
     days = [i for i, (name, _) in enumerate(names) if i != column and alias_table.plain(name) in _DAYS]
     if days:
