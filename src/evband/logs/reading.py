@@ -24,7 +24,7 @@ from evband.logs.formats.text import UTF16, is_binary
 from evband.logs.overlap import without_copies
 from evband.terrain import Tiles
 from evband.trips import Trip, Trips
-from evband.trips.quality import Cleaning, Quality
+from evband.trips.quality import Cleaning, Finding, Quality
 from evband.trips.readings import Readings, ReadOptions, Series
 
 _FLIPPED = ("power_kw", "battery_current_a")
@@ -118,6 +118,9 @@ def to_trip(readings: Readings, where: str, cleaning: Cleaning, flip_power: bool
         table = gridded.with_segments(_with_truth(_table(series), readings), readings, label)
         return Trip(readings.trip_id, table, readings.hz, Quality(readings.format, where, notes, tuple(findings)))
     series, findings = clean(series, cleaning)
+    if readings.doubt:
+        time = readings.series["speed_kmh"][0]
+        findings.append(Finding("unit", "speed_kmh", len(time), time[0], time[-1], "kept", readings.doubt))
     if "speed_kmh" not in series:
         why = "; ".join(f.text for f in findings if f.channel in (None, "speed_kmh"))
         raise LogError(

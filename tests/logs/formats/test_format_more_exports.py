@@ -84,7 +84,7 @@ def test_home_assistants_download_holds_a_state_until_the_next(tmp_path, watts):
     assert np.diff(speed[0]).max() == pytest.approx(5.0)  # held while power changes
     assert set(speed[1]) == {50.0, 70.0, 90.0}
     assert median(trip, "ambient_temp_c") == 12.5
-    assert any("no units" in note for note in trip.report.notes)
+    assert "names no unit" in trip.report.of("unit")[0].text
 
 
 def test_home_assistants_json_has_units_and_names_an_entity_once(tmp_path):
@@ -164,3 +164,48 @@ def test_cars_and_trips_in_one_table_stay_apart(tmp_path):
     assert trips.ids == ("A_1", "B_1", "A_2", "B_2")
     assert {median(trip, "speed_kmh") for trip in trips} == {54.0, 64.0}
     assert all(len(trip) == 60 for trip in trips)
+
+
+def download(unit="", how="none", **names):
+    """A history whose speed is in `unit`, told `how`: in a column, in the attributes, at the end of the entity's name, or not at all."""
+    units = {"sensor.zoe_speed": unit, "sensor.zoe_outside_temperature": "°F", "sensor.zoe_battery_power": "kW"}
+    header = {"column": ",unit_of_measurement", "attributes": ",attributes"}.get(how, "")
+    lines = []
+    for entity, state, when in history():
+        state = 70 if "temperature" in entity else state
+        own = units.get(entity, "")
+        more = {"column": f",{own}", "attributes": f',"{json.dumps({"unit_of_measurement": own})}"'.replace('"{"', '"{""').replace('": "', '"": ""').replace('"}"', '""}"')}.get(how, "")  # fmt: skip
+        lines.append(f"{entity}{'_mph' * (how == 'name' and entity == 'sensor.zoe_speed')},{state},{when}{more}\n")
+    return f"entity_id,state,last_changed{header}\n" + "".join(lines)
+
+
+@pytest.mark.parametrize("how", ["column", "attributes"])
+def test_home_assistants_imperial_units_are_read_where_they_are_named(tmp_path, how):
+    (trip,) = read(tmp_path, download("mph", how), "history.csv")
+    assert float(trip.series("speed_kmh")[1].min()) == pytest.approx(50 * 1.609344)
+    assert median(trip, "ambient_temp_c") == pytest.approx((70 - 32) / 1.8)
+    assert not trip.report.of("unit")
+
+
+def test_home_assistants_unnamed_units_are_a_finding_and_70_degrees_are_not_celsius(tmp_path):
+    with pytest.raises(EvbandError, match=r"--alias 'speed_kmh=sensor.zoe_speed \(mph\)'"):
+        read(tmp_path, download(), "history.csv")
+    given = {"speed_kmh": ["sensor.zoe_speed (mph)"], "ambient_temp_c": ["sensor.zoe_outside_temperature (F)"]}
+    (trip,) = read(tmp_path, download(), "history.csv", aliases=given)
+    assert float(trip.series("speed_kmh")[1].min()) == pytest.approx(50 * 1.609344)
+    assert median(trip, "ambient_temp_c") == pytest.approx((70 - 32) / 1.8)
+    assert not trip.report.of("unit")
+    (trip,) = read(tmp_path, download(how="name"), "history.csv")
+    assert float(trip.series("speed_kmh")[1].min()) == pytest.approx(50 * 1.609344)
+    cold = download().replace(",70,", ",12,")
+    (trip,) = read(tmp_path, cold, "history.csv")
+    assert "names no unit for sensor.zoe_speed" in trip.report.of("unit")[0].text
+
+
+def test_home_assistants_unit_is_known_though_the_first_state_has_none(tmp_path):
+    states = [{"entity_id": "sensor.zoe_speed", "state": "unavailable", "last_changed": "2024-05-01T09:59:59.123Z"}]
+    for entity, state, when in history():
+        if entity == "sensor.zoe_speed":
+            states.append({"state": str(state), "last_changed": when, "attributes": {"unit_of_measurement": "mph"}})
+    (trip,) = read(tmp_path, json.dumps([states]), "history.json")
+    assert float(trip.series("speed_kmh")[1].min()) == pytest.approx(50 * 1.609344)

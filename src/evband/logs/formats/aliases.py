@@ -6,7 +6,7 @@ import re
 import tomllib
 import unicodedata
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.resources import files
 
@@ -65,6 +65,9 @@ class Alias:
     last: Mapping[str, int]
     low: float
     high: float
+    units: Mapping[str, str] = field(
+        default_factory=dict
+    )  # of names that the user gave with one, for logs that name none
 
     def rank(self, name: str) -> float | None:
         """How good the claim of `name` (already plain) is: smaller is better; None: it claims nothing."""
@@ -115,22 +118,20 @@ def table(extra: Mapping[str, Sequence[str]]) -> dict[str, Alias]:
                 f"{', '.join(name for name, c in CHANNELS.items() if c.kind not in ('time', 'id'))}."
             )
         names = [names] if isinstance(names, str) else list(names)
-        own = {
-            plain(_without_unit(name)): i - len(names) for i, name in enumerate(names)
-        }  # ranks below 0: first of all
+        split = [_without_unit(name) for name in names]
+        own = {plain(name): i - len(names) for i, (name, _) in enumerate(split)}  # ranks below 0: first of all
         old = aliases.get(channel)
         if old is None:
-            limits = CHANNELS[channel]
-            aliases[channel] = Alias(own, (), (), {}, limits.low, limits.high)
-        else:
-            aliases[channel] = Alias({**old.names, **own}, old.words, old.exclude, old.last, old.low, old.high)
+            old = Alias({}, (), (), {}, CHANNELS[channel].low, CHANNELS[channel].high)
+        units = {plain(name): unit for name, unit in split if unit}
+        aliases[channel] = replace(old, names={**old.names, **own}, units=units)
     return aliases
 
 
-def _without_unit(name: str) -> str:
-    """A user copies a name as the log's header shows it, unit and all: `Packstrom (A)` is `Packstrom`."""
+def _without_unit(name: str) -> tuple[str, str]:
+    """A user copies a name as the log's header shows it, unit and all: `Packstrom (A)` is `Packstrom`, in A."""
     bare, unit = split_unit(name)
-    return bare if is_unit(unit) else name
+    return (bare, unit) if is_unit(unit) else (name, "")
 
 
 def claims_any(name: str, aliases: Mapping[str, Alias]) -> bool:

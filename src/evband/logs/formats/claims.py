@@ -58,7 +58,7 @@ def find(columns: Iterable[tuple[str, str, str]], aliases: Mapping[str, Alias]) 
 
 def _claim(column: str, name: str, unit: str, channel: str, alias: Alias) -> Claim | None:
     rank = alias.rank(plain(name))
-    spelled = unit
+    spelled = unit = unit or alias.units.get(plain(name), "")
     if unit and not is_unit(unit):  # perhaps not a unit but part of the name: `Speed (GPS)`
         whole = alias.rank(plain(f"{name} {unit}"))
         if whole is not None and is_listed(whole):
@@ -165,7 +165,7 @@ def _complain(path: Path, channel: str, rivals: list[Claim], readings: Mapping[s
             what = f"has the unit {claim.spelled!r}, which is unknown" if claim.spelled else "has no unit"
             raise LogError(
                 f"{path}: the column {claim.label!r} ({channel}) {what}; "
-                f"known are {', '.join(known_units(channel))}: name its unit in a --map file."
+                f"known are {', '.join(known_units(channel))}: name it with --alias '{channel}=NAME (UNIT)' or in a --map file."
             )
 
 

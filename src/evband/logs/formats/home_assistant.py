@@ -1,8 +1,9 @@
 """Home Assistant's history: the download of its History page (`entity_id,state,last_changed`), or the JSON of /api/history/period.
 
-Only changes are kept there, so a state holds until the next one, or until it is `unavailable`; here for at most five minutes. The
-download names no units: then a speed is in km/h and a temperature in C, as the metric system shows them, and a power in kW, or in W
-where kW would be absurd. Entities are found by the end of their name (`sensor.zoe_battery_power`), or named with --alias.
+Only changes are kept there, so a state holds until the next one, or until it is `unavailable`; here for at most five minutes. Units are
+those of a column or attribute `unit_of_measurement`, at the end of an entity's name, or given with --alias. The download has none: then a
+speed is in km/h and a temperature in C, as the metric system shows them, which is reported as a doubt, and a power in kW, or in W where
+kW would be absurd. Entities are found by the end of their name (`sensor.zoe_battery_power`), or named with --alias.
 """
 
 from __future__ import annotations
@@ -16,18 +17,22 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from evband.channels import CHANNELS
 from evband.errors import LogError
 from evband.logs import border
 from evband.logs.formats import aliases as alias_table
 from evband.logs.formats import claims, columns, text
 from evband.logs.formats.aliases import Alias, is_listed, plain
+from evband.logs.formats.units import is_unit
 from evband.trips.readings import Readings, ReadOptions, Series
 
 NAME = "Home Assistant"
 HELD_S = 300.0
 _COLUMNS = {"entity_id": "entity", "state": "state", "last_changed": "when"}  # theirs -> ours
-_ASSUMED = {"speed_kmh": "km/h"}
+_UNITS = ("unit_of_measurement", "unit", "units")
+_ATTRIBUTES = ("attributes", "shared_attrs")
 _ABSURD_KW = 400.0  # the median of a car's power, by size
+_HOTTEST_C = 45.0  # the median of the air around a car; F is more
 
 
 def detect(head: bytes) -> bool:
@@ -45,34 +50,62 @@ def read(path: Path, data: bytes, options: ReadOptions) -> list[Readings]:
     if not frame.height:
         raise LogError(f"{path}: no last_changed in it can be read; download the history again.")
     value = pl.col("state").cast(pl.Float64, strict=False).fill_null(np.nan)
-    frame = frame.with_columns(value.alias("value"))
-    parts = {
-        (str(entity), str(unit)): (own["when"].to_numpy(), own["value"].to_numpy())
-        for (entity, unit), own in frame.partition_by("entity", "unit", maintain_order=True, as_dict=True).items()
-    }
+    unit = pl.col("unit").replace("", None).forward_fill().backward_fill().over("entity").fill_null("")
+    frame = frame.with_columns(value.alias("value"), unit.alias("unit"))  # of a state without one, the unit of another
     aliases = alias_table.table(options.aliases)
-    found = claims.find([(entity, _name(entity, aliases), unit) for entity, unit in parts], aliases)
-    known = {claim.column for claim in found}
-    raw = {entity: series for (entity, _), series in parts.items() if entity in known}
-    series, notes = claims.settle(
-        path,
-        [_with_unit(claim, raw) for claim in found],
-        _held(raw),
-        aliases,
-        app_power=False,
-        columns=[e for e, _ in parts],
+    parts = {  # number -> entity, unit, series
+        str(number): (str(entity), str(unit), (own["when"].to_numpy(), own["value"].to_numpy()))
+        for number, ((entity, unit), own) in enumerate(
+            frame.partition_by("entity", "unit", maintain_order=True, as_dict=True).items()
+        )
+    }
+    found = claims.find(
+        [(number, *_named(entity, unit, aliases)) for number, (entity, unit, _) in parts.items()], aliases
     )
-    if not any(unit for _, unit in parts):
-        notes.append("the download names no units: km/h, C and kW (or W) are assumed")
-    return columns.drives(path, NAME, series, ("a state holds until the next change", *notes))
+    known = {claim.column for claim in found}
+    raw = {number: series for number, (_, _, series) in parts.items() if number in known}
+    entities = {number: entity for number, (entity, _, _) in parts.items()}
+    found = [_with_unit(replace(claim, label=entities[claim.column]), raw) for claim in found]
+    series, notes = claims.settle(path, found, _held(raw), aliases, app_power=False, columns=[*entities.values()])
+    doubt = _doubt(path, found, raw)
+    trips = columns.drives(path, NAME, series, ("a state holds until the next change", *notes))
+    return [replace(trip, doubt=doubt) for trip in trips]
+
+
+def _doubt(path: Path, found: list[claims.Claim], raw: Mapping[str, Series]) -> str:
+    """What is said of a speed without a unit; an error where temperatures show that the history is not in metric units."""
+    bare = {claim.channel: claim for claim in reversed(found) if not claim.spelled}
+    if "speed_kmh" not in bare:
+        return ""
+    speed = bare["speed_kmh"].label
+    name = f"--alias 'speed_kmh={speed} (mph)'"
+    if (air := bare.get("ambient_temp_c")) and np.nanmedian(raw[air.column][1]) > _HOTTEST_C:
+        raise LogError(
+            f"{path}: {air.label} is no temperature in C, so its units are imperial, but it names none; give them with "
+            f"{name} and --alias 'ambient_temp_c={air.label} (F)', or the speed as (km/h)."
+        )
+    return f"the history names no unit for {speed}: taken as km/h; {name} takes it as mph, with (km/h) it is certain"
 
 
 def _from_csv(path: Path, data: bytes) -> pl.DataFrame:
     table = text.table(path, data)
     where = columns.names(table.header)
-    names = {str(where[name]): ours for name, ours in _COLUMNS.items()}
-    frame = table.frame.select(*names).rename(names).cast(pl.String)
-    return frame.with_columns(pl.col("entity").fill_null(""), unit=pl.lit(""))
+    ours = [pl.col(str(where[name])).alias(own) for name, own in _COLUMNS.items()]
+    return (
+        table.frame.cast(pl.String)
+        .select(*ours, _unit(where).alias("unit"))
+        .with_columns(pl.col("entity").fill_null(""))
+    )
+
+
+def _unit(where: Mapping[str, int]) -> pl.Expr:
+    """The unit of each row, from a column of its own or from the attributes as JSON."""
+    for name in where.keys() & _UNITS:
+        return pl.col(str(where[name]))
+    for name in where.keys() & _ATTRIBUTES:
+        found = pl.col(str(where[name])).str.extract(r'"unit_of_measurement"\s*:\s*"([^"]*)"')
+        return found.str.replace("\\u00b0", "°", literal=True)
+    return pl.lit(None, pl.String)
 
 
 def _from_json(path: Path, data: bytes) -> pl.DataFrame:
@@ -112,6 +145,15 @@ def _name(entity: str, aliases: Mapping[str, Alias]) -> str:
     return " ".join(words)
 
 
+def _named(entity: str, unit: str, aliases: Mapping[str, Alias]) -> tuple[str, str]:
+    """What an entity measures, and its unit, which may end its name: `sensor.zoe_speed_mph`."""
+    name = _name(entity, aliases)
+    stem, _, end = entity.replace("_km_h", "_kmh").rpartition("_")
+    if unit or not is_unit(end) or any(name in alias.names for alias in aliases.values()):
+        return name, unit
+    return _name(stem, aliases), end
+
+
 def _with_unit(claim: claims.Claim, raw: Mapping[str, Series]) -> claims.Claim:
     """A claim without a unit, with the one that the metric system shows."""
     if claim.spelled:
@@ -120,7 +162,7 @@ def _with_unit(claim: claims.Claim, raw: Mapping[str, Series]) -> claims.Claim:
         value = raw[claim.column][1]
         value = np.abs(value[np.isfinite(value)])
         return replace(claim, unit="w") if len(value) and np.median(value) > _ABSURD_KW else claim
-    return replace(claim, unit=_ASSUMED.get(claim.channel, claim.unit))
+    return replace(claim, unit=CHANNELS[claim.channel].unit)
 
 
 def _held(raw: Mapping[str, Series]) -> dict[str, Series]:
