@@ -136,3 +136,31 @@ def test_a_bare_time_is_told_by_how_fast_speed_changes(tmp_path, header, step_s,
     np.testing.assert_allclose(trip.rate_hz, 1 / step_s)
     doubtful = per_second == 1000 or step_s > 60
     assert doubtful == any("its times name no unit" in note for note in trip.report.notes)
+
+
+@pytest.mark.parametrize(
+    ("cells", "values"),
+    [
+        (["950", "12,340", "1,021"], [950, 12340, 1021]), (["88.5", "1,020"], [88.5, 1020]), (["1,234,567", "2"], [1234567, 2]),
+        (["3,681", "3,7", "4"], [3.681, 3.7, 4]), (["3,681", "3,699"], [3.681, 3.699]), (["0", "12,345"], [0, 12.345]),
+        (["12 345", "12\u202f346", "12'347", "12’348"], [12345, 12346, 12347, 12348]), (["1.234.567", "5"], [1234567, 5]),
+        (["1.234,5", "999,5"], [1234.5, 999.5]),
+    ],
+)  # fmt: skip
+def test_marks_of_thousands_and_decimal_commas(cells, values):
+    assert columns.numbers(pl.DataFrame({"0": cells}), 0).tolist() == values
+
+
+def test_quoted_thousands_beside_decimal_points(tmp_path):
+    lines = [f'{i},{40 + i % 9}.5,"{12_000 + 60 * i:,}",3' for i in range(50)]
+    trip = read(tmp_path, "time (s),Speed (km/h),Battery Power (W),SoC (%)\n" + "\n".join(lines))[0]
+    assert trip.series("power_kw")[1].max() == pytest.approx(12 + 0.06 * 49)
+
+
+def test_grafanas_cells_with_units_scaled_one_by_one(tmp_path):
+    power = ["950 W" if i % 5 == 0 else f"{10 + i % 7}.25 kW" for i in range(50)]
+    lines = [f"2024-01-05 11:26:{i:02},{40 + i % 9} km/h,{power[i]},{12.3 + i / 100:.2f} °C" for i in range(50)]
+    trip = read(tmp_path, "Time,Speed,Power,Outside temperature\n" + "\n".join(lines))[0]
+    assert trip.series("speed_kmh")[1].tolist() == [40 + i % 9 for i in range(50)]
+    assert sorted(set(trip.series("power_kw")[1]))[:2] == pytest.approx([0.95, 10.25])
+    assert trip.series("ambient_temp_c")[1][0] == 12.3

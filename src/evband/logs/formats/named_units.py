@@ -1,7 +1,7 @@
 """Any table with a time and a speed whose names end in their units: `time_ms,speed_mps,battery_power_w`, `Timestamp;Speed [mph];Power [kW]`.
 
-It is asked last. A unit stands in brackets, after the last underscore or blank, or in a row of its own under the names; a column without
-a unit is taken only where its name leaves no doubt, as in every other format. Columns that number trips or cars keep them apart.
+It is asked last. A unit stands in brackets, after the last underscore or blank, in a row of its own under the names, or in every cell; a
+column without a unit is taken only where its name leaves no doubt, as in every other format. Columns that number trips or cars keep them apart.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from evband.channels import COORDINATES, VALUES, from_unit
 from evband.errors import LogError
 from evband.logs.formats import aliases as alias_table
-from evband.logs.formats import claims, clock, columns, text
+from evband.logs.formats import cell_units, claims, clock, columns, text
 from evband.logs.formats.naming import trip_id
 from evband.logs.formats.units import is_unit, unit_for, units_row
 from evband.trips.readings import Readings, ReadOptions
@@ -70,7 +70,7 @@ def split(header: str) -> tuple[str, str]:
 
 
 def _names(header: list[str], below: list[str]) -> Names:
-    units = units_row(below) or []
+    units = units_row(below) or [cell_units.unit_of(cell) for cell in below]
     units += [""] * (len(header) - len(units))
     return [(name, unit or under) for (name, unit), under in zip(map(split, header), units, strict=False)]
 
@@ -89,11 +89,13 @@ def read(path: Path, data: bytes, options: ReadOptions) -> list[Readings]:
     """The drives of a table, cut where it is silent, those of each trip and car apart."""
     table = text.table(path, data)
     below = [str(cell or "") for cell in table.frame.row(0)]
-    names = _names(table.header, below)
     frame = table.frame if units_row(below) is None else table.frame[1:]
+    first = [str(cell or "") for cell in frame.select(pl.all().drop_nulls().first()).row(0)] if frame.height else []
+    names = _names(table.header, below if units_row(below) else first)
     when = _time_column(names, below)
     if when is None or not frame.height:
         raise LogError(f"{path}: no column is named time or timestamp; name it in a --map file.")
+    frame = frame.with_columns(cell_units.bare(frame[str(i)], names[i][1]) for i in range(len(names)) if i != when)
     aliases = alias_table.table(options.aliases)
     found = _found(names, when, aliases)
     ours = _ours(names, {claim.channel for claim in found})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,7 @@ from evband.logs import border
 
 DELIMITERS = ",;\t"
 _WRONG = "|"
+_GROUPED = r"^[-+]?[1-9]\d{0,2}(,\d{3})+([.]\d*)?$"
 UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
 
@@ -128,6 +130,8 @@ def table(
         except pl.exceptions.PolarsError as problem:
             repaired, notes = _repair(path, data, delimiter, str(problem))
             frame = _parse(repaired, delimiter, row + 1, len(names) + 1, keep, numeric)
+    if delimiter == "," and re.search(rb'"[1-9]\d{0,2}(,\d{3})+"', data):
+        frame = _ungrouped(frame)
     if frame.height == 0:
         raise LogError(f"{path}: it has a header but no rows; record or export the drive again.")
     return Table(frame, names, row + 2, notes)
@@ -197,16 +201,39 @@ def numbers(frame: pl.DataFrame, columns: list[str]) -> pl.DataFrame:
 
 
 def _comma(column: pl.Series) -> pl.Series:
-    """1.234,5 and 1 234,5 and 3,681 and \u22125 (a true minus) -> float; with both marks the last is the decimal one."""
-    text = column.str.strip_chars().str.replace_all(r"[\s\u00a0\u202f']", "").str.replace("\u2212", "-", literal=True)
-    frame = pl.DataFrame({"text": text})
-    both_comma_last = pl.col("text").str.contains(r"\..*,")
-    both_point_last = pl.col("text").str.contains(r",.*\.")
-    plain = (
-        pl.when(both_comma_last)
-        .then(pl.col("text").str.replace_all(".", "", literal=True).str.replace(",", ".", literal=True))
-        .when(both_point_last)
-        .then(pl.col("text").str.replace_all(",", "", literal=True))
-        .otherwise(pl.col("text").str.replace(",", ".", literal=True))
-    )
-    return frame.select(plain.cast(pl.Float64, strict=False)).to_series().alias(column.name)
+    """1.234,5 and 1 234,5 and 3,681 and \u22125 (a true minus) -> float; with both marks the last is the decimal one.
+
+    A comma is a mark of thousands where the column shows it: `1,234.5`, `1,234,567`, or `950` beside `12,340`, which would be `950,000`
+    beside it with three decimals and `12,34` without zeros at the end.
+    """
+    text = column.str.strip_chars().str.replace_all(r"[\s'\u2019]", "").str.replace("\u2212", "-", literal=True)
+    if _has_thousands(text):
+        text = text.str.replace_all(",", "", literal=True)
+    else:
+        text = text.str.replace_all(",", "", literal=True).zip_with(text.str.contains(r",.*\."), text)
+        points = text.str.contains(r"\..*[.,]")
+        text = text.str.replace_all(".", "", literal=True).zip_with(points, text).str.replace(",", ".", literal=True)
+    return text.cast(pl.Float64, strict=False).alias(column.name)
+
+
+def _has_thousands(text: pl.Series) -> bool:
+    """Whether commas group thousands in every cell that has one, and the column shows that they do."""
+    if not _is_grouped(text):
+        return False
+    with_comma = text.filter(text.str.contains(",", literal=True))
+    sure = with_comma.str.contains(r"[.]|,.*,").any()
+    small = text.str.contains(r"^[-+]?([1-9]\d{0,2}|\d{1,3}\.\d+)$").any()
+    return bool(sure or (small and with_comma.str.contains("0$").any()))
+
+
+def _is_grouped(text: pl.Series) -> bool:
+    with_comma = text.filter(text.str.contains(",", literal=True))
+    return bool(len(with_comma) and with_comma.str.contains(_GROUPED).all())
+
+
+def _ungrouped(frame: pl.DataFrame) -> pl.DataFrame:
+    """In a table between commas in which other numbers have decimal points, commas inside of cells group thousands."""
+    texts = [column for column in frame if column.dtype == pl.String]
+    if not any(column.str.contains(r"^[-+]?\d+\.(\d{1,2}|\d{4,})$").any() for column in texts):
+        return frame
+    return frame.with_columns(column.str.replace_all(",", "", literal=True) for column in texts if _is_grouped(column))
