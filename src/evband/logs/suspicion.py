@@ -5,6 +5,7 @@ Nothing is changed here. What gives a wrong unit away:
 * most readings outside a channel's limits, and inside them in another unit that logs use (W for kW);
 * a speed whose change is 3.6 (or 1.6) times smaller than the measured acceleration, or whose integral is that much shorter than the
   odometer's way (m/s, or mph, read as km/h);
+* a state of charge of at most 1 % all along (a fraction of 1);
 * the mass that makes P = m a v + c1 v + c3 v^3 + c0 fit best: over 8 t with over 25 kWh/100 km below 70 km/h (m/s read as km/h), or
   under 50 kg with under 1 kWh/100 km (power a thousand times too small).
 """
@@ -36,7 +37,7 @@ def suspicions(series: Mapping[str, Series], found_before: Sequence[Finding] = (
     if len(series["speed_kmh"][0]) > _MOST:
         series = _until(series, float(series["speed_kmh"][0][_MOST - 1]))
     fitted = _mass_and_consumption(series)
-    found = [_rate(series), _sign(series), _speed_unit(series, fitted) or _power_unit(series, fitted)]
+    found = [_rate(series), _sign(series), _charge(series), _speed_unit(series, fitted) or _power_unit(series, fitted)]
     return [finding for finding in found if finding is not None]
 
 
@@ -98,6 +99,13 @@ def _sign(series: Mapping[str, Series]) -> Finding | None:
         f"its sign is the wrong way round; read it with --flip-power (flip_power=True)"
     )
     return _suspicion("sign", "power_kw", time[[0, -1]], text)
+
+
+def _charge(series: Mapping[str, Series]) -> Finding | None:
+    """A state of charge that never exceeds 1 % over a drive is a fraction of 1."""
+    if "soc_pct" not in series or not 0.0 < np.max(series["soc_pct"][1]) <= 1.0:
+        return None
+    return _suspicion("unit", "soc_pct", series["soc_pct"][0], f"it never exceeds 1 %, as a fraction of 1 does; {_map('soc_pct', '1')}")  # fmt: skip
 
 
 def _motion(series: Mapping[str, Series]) -> tuple[Array, Array, Array, Array] | None:

@@ -63,7 +63,10 @@ def parse(path: Path, data: bytes) -> pl.DataFrame:
 
 
 def _read_csv(data: bytes) -> pl.DataFrame:
-    return pl.read_csv(data, infer_schema_length=10_000, null_values=["", "NA", "NaN", "nan", "null"])
+    frame = pl.read_csv(data, infer_schema_length=10_000, null_values=["", "NA", "NaN", "nan", "null"])
+    if frame.width and frame.schema[first := frame.columns[0]] == pl.String:  # files put together repeat their header
+        frame = frame.filter(pl.col(first).ne_missing(first))
+    return frame
 
 
 def _header(head: bytes) -> str:

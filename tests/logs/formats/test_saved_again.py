@@ -1,5 +1,6 @@
 """Logs that went through other hands: saved again by Excel or pandas, zipped, with a title above, with other dates and minus signs."""
 
+import datetime as dt
 import io
 import zipfile
 
@@ -164,3 +165,61 @@ def test_grafanas_cells_with_units_scaled_one_by_one(tmp_path):
     assert trip.series("speed_kmh")[1].tolist() == [40 + i % 9 for i in range(50)]
     assert sorted(set(trip.series("power_kw")[1]))[:2] == pytest.approx([0.95, 10.25])
     assert trip.series("ambient_temp_c")[1][0] == 12.3
+
+
+def drive(when, count=900):
+    """Lines of a table with units, their times as `when(second)` writes them."""
+    speed = np.abs(60 * np.sin(np.arange(count) / 97) + 40 * np.sin(np.arange(count) / 31))
+    lines = [f"{when(i)},{v:.2f},{5 + v / 10 + i % 3:.2f}" for i, v in enumerate(speed)]
+    return ["timestamp,speed_kmh,power_kw", *lines], float(speed.sum()) / 3600
+
+
+def local(second, zones=False):
+    """The night in which summer time ends, 400 s before 3 o'clock is 2 o'clock again."""
+    winter = second >= 400
+    when = dt.datetime(2024, 10, 27, 2, 53, 20) + dt.timedelta(seconds=second - 3600 * winter)
+    return f"{when}{'+01:00' if winter else '+02:00'}" if zones else str(when)
+
+
+@pytest.mark.parametrize("zones", [False, True])
+def test_the_night_in_which_clocks_are_put_back(tmp_path, zones):
+    lines, km = drive(lambda i: local(i, zones))
+    (trip,) = read(tmp_path, "\n".join(lines))
+    assert trip.duration_s == 899
+    assert trip.distance_km == pytest.approx(km, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    "when", [lambda i: 1_700_000_000 + i, lambda i: 500 * i, lambda i: f"12:{i // 60:02}:{i % 60:02}"]
+)
+def test_an_export_that_begins_with_the_newest_row(tmp_path, when):
+    (header, *lines), _ = drive(when)
+    forward, backward = (read(tmp_path, "\n".join([header, *part])) for part in (lines, lines[::-1]))
+    assert backward[0].table.equals(forward[0].table)
+    assert any("newest" in note for note in backward[0].report.notes)
+
+
+def test_a_header_that_files_put_together_repeat(tmp_path):
+    (header, *lines), _ = drive(lambda i: i)
+    header = "time_s,speed_kmh,power_kw"
+    once, twice = (read(tmp_path, "\n".join([header, *lines[:50], *again, *lines[50:]])) for again in ([], [header]))
+    assert twice[0].table.equals(once[0].table)
+
+
+def test_a_power_in_watts_without_saying_so_and_a_charge_between_0_and_1(tmp_path):
+    (_, *lines), _ = drive(lambda i: 1_700_000_000 + i)
+    rows = [line.rpartition(",") for line in lines]
+    table = [f"{front},{1000 * float(power):.0f},{0.8 - i / 1e4:.4f}" for i, (front, _, power) in enumerate(rows)]
+    (trip,) = read(tmp_path, "\n".join(["timestamp,speed_kmh,power,soc", *table]))
+    assert trip.series("power_kw")[1].tolist() == pytest.approx([float(power) for _, _, power in rows])
+    assert any("in W by its size" in note for note in trip.report.notes)
+    assert [finding.channel for finding in trip.report.of("unit")] == ["soc_pct"]
+
+
+def test_ovms_units_in_brackets_are_heeded(tmp_path):
+    lines = [f"2024-05-01 10:00:{i:02},{30 + i % 7},{9000 + i}" for i in range(60)]
+    (trip,) = read(tmp_path, "\n".join(["time,v.p.speed (mph),v.b.power (W)", *lines]))
+    assert trip.series("speed_kmh")[1][0] == pytest.approx(30 * 1.609344)
+    assert trip.series("power_kw")[1][0] == pytest.approx(9.0)
+    with pytest.raises(LogError, match="unit 'furlongs', which is unknown"):
+        read(tmp_path, "\n".join(["time,v.p.speed (furlongs),v.b.power", *lines]))

@@ -55,7 +55,8 @@ def _time(
     path: Path, table: text.Table, column: int, found: Sequence[claims.Claim]
 ) -> tuple[NDArray[np.float64], list[str]]:
     cells = table.frame[str(column)]
-    seconds, notes = clock.since_first_day(cells), []
+    seconds = clock.since_first_day(cells)
+    notes: list[str] = []
     if not np.isfinite(seconds).any():
         seconds, notes = columns.bare_seconds(table.frame, column, found)
     if not np.isfinite(seconds).any():

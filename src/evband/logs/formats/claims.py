@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evband.channels import CHANNELS, from_unit, known_units
 from evband.errors import LogError
@@ -24,6 +25,7 @@ from evband.trips.readings import Series
 
 _NEEDS_UNIT = ("speed_kmh",)  # km/h or mph: too different to guess
 _MATTERS = ("speed_kmh", "battery_current_a", "battery_voltage_v", "power_kw")
+_ABSURD_KW = 400.0  # the median of a car's power, by size
 _REPEAT_S = 0.0125  # the app writes a reading again 10 ms later
 
 series = ordered  # of every column that a reader takes
@@ -138,7 +140,8 @@ def _best(
         if claim.unit is None:
             aside.append(f"{claim.label!r} (unknown unit)")
             continue
-        value = from_unit(channel, value, claim.unit)
+        claim = _in_watts(claim, value)
+        value = from_unit(channel, value, str(claim.unit))
         if np.mean((value >= alias.low) & (value <= alias.high)) < 0.5:
             aside.append(f"{claim.label!r} (around {np.median(value):g} {CHANNELS[channel].unit}: not plausible)")
             continue
@@ -156,6 +159,13 @@ def _best(
     more = f"; set aside: {', '.join(aside)}" if aside else ""
     notes.append(f"{channel} is {claim.label!r}{more}")
     return result
+
+
+def _in_watts(claim: Claim, value: NDArray[np.float64]) -> Claim:
+    """A power without a unit is in kW, or in W where kW would be absurd."""
+    if claim.channel != "power_kw" or claim.spelled or np.median(np.abs(value)) <= _ABSURD_KW:
+        return claim
+    return replace(claim, unit="w", label=f"{claim.label}, in W by its size,")
 
 
 def _complain(path: Path, channel: str, rivals: list[Claim], readings: Mapping[str, Series]) -> None:

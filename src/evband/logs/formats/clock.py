@@ -16,6 +16,7 @@ from evband.logs.telemetry import MILLISECONDS
 DAY_S = 86_400.0
 DATED = 1e9  # seconds and more since 1970
 _JITTER_S = 1.0  # readings of several ECUs may be written a little out of order
+_HOUR_S, _PAUSE_S = 3600.0, 120.0  # by which clocks are put back; the longest silence while that happens
 _LEAST_MS = 5.0  # between rows: no log is written faster
 _SLOWEST_MS2 = 0.002  # a drive that starts and ends at rest, even of hours, changes its speed faster; one of 0.2 m/s2 in ms as s does not
 _MONTHS = "jan feb mar apr may jun jul aug sep oct nov dec"
@@ -31,8 +32,8 @@ def unroll(
 ) -> tuple[NDArray[np.float64], list[str]]:
     """Times in file order -> times that never run backwards; a clock that does is an error.
 
-    With `daily` they count from midnight, and a fall of more than 12 h is the next one. Readings up to 1 s out of order
-    are left for the series to sort.
+    With `daily` they count from midnight, and a fall of more than 12 h is the next one; a single fall of an hour is the end of summer
+    time. Readings up to 1 s out of order, and rows that all run backwards, are left for the series to sort.
     """
     known = np.isfinite(time)
     if not known.any():
@@ -41,8 +42,14 @@ def unroll(
         )
     filled = time if known.all() else _fill_forward(time)
     step = np.diff(filled)
+    if step.size >= 10 and step.max() <= 0.0 and step.min() > -DAY_S / 2 and step.sum() < -_JITTER_S:
+        return time, ["its rows begin with the newest; they were put in order"]
     midnights = np.flatnonzero(step < -DAY_S / 2) if daily else np.empty(0, dtype=int)
     notes = []
+    put_back = np.flatnonzero((step >= -_HOUR_S) & (step < _PAUSE_S - _HOUR_S)) if daily else np.empty(0, dtype=int)
+    if put_back.size == 1:
+        notes.append("the clock is put back by an hour in between; its times go on")
+        filled = filled + np.where(np.arange(time.size) > put_back[0], _HOUR_S, 0.0)
     if midnights.size:
         notes.append(f"the drive passes midnight ({midnights.size}x); its times go on past 86400 s")
         days = np.zeros(time.size)
@@ -146,10 +153,9 @@ def of_numbers(value: NDArray[np.float64], speed_kmh: NDArray[np.float64] | None
 
 
 def median_step(time: NDArray[np.float64]) -> float:
-    """Of times that rise; 1 where none does."""
-    time = time[np.isfinite(time)]
-    rising = np.diff(time)[np.diff(time) > 0]
-    return float(np.median(rising)) if len(rising) else 1.0
+    """Between times that differ; 1 where none do."""
+    steps = np.abs(np.diff(time[np.isfinite(time)]))
+    return float(np.median(steps[steps > 0])) if steps.any() else 1.0
 
 
 def _is_milliseconds(step: float, change: float) -> bool:
@@ -162,7 +168,7 @@ def _change(time: NDArray[np.float64], speed_kmh: NDArray[np.float64] | None) ->
     if speed_kmh is None:
         return np.nan
     known = np.isfinite(time) & np.isfinite(speed_kmh)
-    elapsed, speed = np.diff(time[known]), speed_kmh[known]
+    elapsed, speed = np.abs(np.diff(time[known])), speed_kmh[known]
     near = (elapsed > 0) & (elapsed <= 5.0 * median_step(time[known])) & (np.maximum(speed[1:], speed[:-1]) > 1.0)
     changed = float(np.sum(np.abs(np.diff(speed))[near])) / 3.6
     return changed / float(np.sum(elapsed[near])) if changed else np.nan

@@ -31,7 +31,6 @@ HELD_S = 300.0
 _COLUMNS = {"entity_id": "entity", "state": "state", "last_changed": "when"}  # theirs -> ours
 _UNITS = ("unit_of_measurement", "unit", "units")
 _ATTRIBUTES = ("attributes", "shared_attrs")
-_ABSURD_KW = 400.0  # the median of a car's power, by size
 _HOTTEST_C = 45.0  # the median of the air around a car; F is more
 
 
@@ -65,7 +64,9 @@ def read(path: Path, data: bytes, options: ReadOptions) -> list[Readings]:
     known = {claim.column for claim in found}
     raw = {number: series for number, (_, _, series) in parts.items() if number in known}
     entities = {number: entity for number, (entity, _, _) in parts.items()}
-    found = [_with_unit(replace(claim, label=entities[claim.column]), raw) for claim in found]
+    found = [
+        replace(claim, label=entities[claim.column], unit=claim.unit or CHANNELS[claim.channel].unit) for claim in found
+    ]
     series, notes = claims.settle(path, found, _held(raw), aliases, app_power=False, columns=[*entities.values()])
     doubt = _doubt(path, found, raw)
     trips = columns.drives(path, NAME, series, ("a state holds until the next change", *notes))
@@ -152,17 +153,6 @@ def _named(entity: str, unit: str, aliases: Mapping[str, Alias]) -> tuple[str, s
     if unit or not is_unit(end) or any(name in alias.names for alias in aliases.values()):
         return name, unit
     return _name(stem, aliases), end
-
-
-def _with_unit(claim: claims.Claim, raw: Mapping[str, Series]) -> claims.Claim:
-    """A claim without a unit, with the one that the metric system shows."""
-    if claim.spelled:
-        return claim
-    if claim.channel == "power_kw":
-        value = raw[claim.column][1]
-        value = np.abs(value[np.isfinite(value)])
-        return replace(claim, unit="w") if len(value) and np.median(value) > _ABSURD_KW else claim
-    return replace(claim, unit=CHANNELS[claim.channel].unit)
 
 
 def _held(raw: Mapping[str, Series]) -> dict[str, Series]:

@@ -165,4 +165,6 @@ def _time(
     days = [i for i, (name, _) in enumerate(names) if i != column and alias_table.plain(name) in _DAYS]
     if days:
         cells = table.frame[str(days[0])].cast(pl.String).str.replace(r"\s+\d{1,2}:\d{2}.*$", "") + " " + cells
+    if cells.str.contains(r":\d{2}(\.\d+)?\s*[+-]\d{2}:?\d{2}$").any():  # a zone, which may change
+        return clock.unroll(path, columns.seconds(cells), table.first_line, daily=False)
     return clock.unroll(path, clock.since_first_day(cells), table.first_line)

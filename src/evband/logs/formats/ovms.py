@@ -1,14 +1,16 @@
 """OVMS metrics as a wide CSV: a time column and metric names such as `v.p.speed`, `v.b.power`, `v.e.temp`; changed values only, or all.
 
-Units are those of the metrics (km/h, kW, V, A, C, m); power and current are positive when they leave the battery.
+Units are those of the metrics (km/h, kW, V, A, C, m) where the header names no other; power and current are positive when they leave the battery.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
 
+from evband.channels import known_units
 from evband.errors import LogError
 from evband.logs.formats import claims, clock, columns, text
+from evband.logs.formats.units import unit_for
 from evband.trips.readings import Readings, ReadOptions
 
 NAME = "OVMS"
@@ -33,14 +35,28 @@ def _plain(header: list[str]) -> list[str]:
     return [claims.split_unit(name)[0] for name in header]
 
 
+def _with_units(path: Path, header: list[str]) -> dict[str, columns.Column]:
+    """The metrics whose names are followed by a unit, `v.p.speed (mph)`, in that."""
+    found = {}
+    for name, unit in map(claims.split_unit, header):
+        channel = _KNOWN.get(name.casefold())
+        if channel and unit:
+            ours = unit_for(channel, unit)
+            if ours is None:
+                raise LogError(f"{path}: {name} has the unit {unit!r}, which is unknown for {channel}; use one of {', '.join(known_units(channel))}.")  # fmt: skip
+            found[name.casefold()] = columns.Column(channel, ours)
+    return found
+
+
 def read(path: Path, data: bytes, options: ReadOptions) -> list[Readings]:
     """The drives of a file, cut where it is silent."""
     table = text.table(path, data)
     header = _plain(table.header)
+    known = dict(_KNOWN) | _with_units(path, table.header)
     where = columns.names(header)
     column = next((where[name] for name in _TIMES if name in where), 0)
     time, notes = clock.unroll(path, columns.seconds(table.frame[str(column)]), table.first_line)
-    found = columns.series(table.frame, header, _KNOWN, time)
+    found = columns.series(table.frame, header, known, time)
     if "speed_kmh" not in found:
         raise LogError(f"{path}: v.p.speed has no values; log it as well.")
     return columns.drives(path, NAME, found, (*notes, *table.notes))
