@@ -3,7 +3,8 @@
     python -m benchmarks.measured.trip_ranges          # after trip_drives; no data and no training needed
 
 `range`: a trip is cut at five random places (they count together as one trip), the way goes on as driven, and the band of the
-distance is compared with where such a battery was empty. `after 5 km`: the same from there on, without and with the power measured
+distance is compared with where such a battery was empty. The way up to the cut is known, too, so that the whole of it can be one that
+was driven before. `after 5 km`: the same from there on, without and with the power measured
 until then; `cabin unknown`: also without the cabin's draw ahead, which a driver does not know, either.
 Contenders, splits and columns as in trip_bands.py; widths are shares of the distance. `base`: no model knows the cabin.
 """
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -34,10 +36,12 @@ from benchmarks.measured.trip_drives import LOGS, Drives, splits_of
 from evband.energy import Ahead, Drive, ErrorModel, SoFar, TripMean, fit_errors
 from evband.energy.ahead import long_enough
 from evband.energy.cabin import Cabin
+from evband.energy.ways import Ways
 
 CUTS = 5
 LEAST_KM = 2.0  # left to go
 UNKNOWN = "after 5 km, cabin unknown"
+BEFORE = "without the drive so far"
 BASE = [(log, "base") for log in LOGS if log != "i3_motion"]
 
 
@@ -75,11 +79,11 @@ def cuts(drive: Drive) -> Iterator[int]:
 def bands(log: str, drives: list[Drive], errors: ErrorModel, first: bool, so_far: bool = False, cabin: Cabin | None = None) -> list[Band]:  # fmt: skip
     found = []
     for raw in drives:
-        drive = errors.mean.of(raw)
+        drive, own = errors.on_its_way(errors.mean.of(raw))
         if first and drive.distance_km[-1] < CUT_KM:
             continue
         for at in [int(np.searchsorted(drive.distance_km, FIRST_KM))] if first else cuts(drive):
-            found.append(reached(log, drive, errors, at, so_far, cabin))
+            found.append(reached(log, drive, own, at, so_far, cabin))
     return [band for band in found if band is not None]
 
 
@@ -103,26 +107,29 @@ def average(log: str, train: list[Drive], test: list[Drive]) -> list[Band]:
     return found
 
 
-def fitted(log: str, split: str | int, variant: str, members: int, path: bool) -> tuple[ErrorModel, list[Drive]]:
-    drives = Drives(log, split, variant, members)
-    if path:
-        return fit_errors(linear(drives.of("oob")), TripMean()), linear(drives.of("test"))
-    return fit_errors(drives.of("oob")), drives.of("test")
+def contenders(log: str, split: str | int, variant: str) -> Iterator[tuple[str, ErrorModel, list[Drive]]]:
+    """(name, errors, held-out drives) of each."""
+    drives, ten = (Drives(log, split, variant, members) for members in (30, 10))
+    errors, path = fit_errors(drives.of("oob")), fit_errors(linear(drives.of("oob")), TripMean())
+    test = drives.of("test")
+    yield "evband", errors, test
+    yield "evband 10", fit_errors(ten.of("oob")), ten.of("test")
+    yield "evband, no known ways", replace(errors, ways=Ways()), test
+    yield "least squares", replace(path, ways=Ways()), linear(test)
+    yield "least squares, known ways", path, linear(test)
 
 
 def run(log: str, variant: str, split: str | int, found: Found, unknown: bool) -> None:
     """All bands of one held-out fold; with the cabin `unknown` ahead, too."""
     name = "last third" if split == "time" else "folds"
     drives = Drives(log, split, variant)
-    for contender, members, path in (("evband", 30, False), ("evband 10", 10, False), ("least squares", 30, True)):
-        errors, test = fitted(log, split, variant, members, path)
+    for contender, errors, test in contenders(log, split, variant):
         add(found, name, "range", contender, bands(log, test, errors, first=False))
         add(found, name, "after 5 km", contender, bands(log, test, errors, first=True, so_far=True))
         if contender == "evband":
-            add(found, name, "after 5 km", "without the drive so far", bands(log, test, errors, first=True))
-    errors, cabin = fit_errors(drives.of("oob")), cabin_of(drives)
-    for contender, so_far in (("evband", True), ("without the drive so far", False)) if unknown else ():
-        add(found, name, UNKNOWN, contender, bands(log, drives.of("test"), errors, True, so_far, cabin))
+            add(found, name, "after 5 km", BEFORE, bands(log, test, errors, first=True))
+            for other, so_far in (("evband", True), (BEFORE, False)) if unknown else ():
+                add(found, name, UNKNOWN, other, bands(log, test, errors, True, so_far, cabin_of(drives)))
     add(found, name, "range", "average", average(log, drives.of("oob"), drives.of("test")))
 
 

@@ -40,7 +40,7 @@ def test_energy_of_a_trip_is_the_integral_of_its_bands(model, trip):
     band = model.energy(trip)[0]
     bands, errors = model.predict(trip), model.errors_
     hours = len(bands) / 3600
-    seen = predicted_drives(model, Trips([trip]).on_grid(1.0))[0]
+    seen, _ = errors.on_its_way(predicted_drives(model, Trips([trip]).on_grid(1.0))[0])
     assert band.mean_kwh == pytest.approx((seen.mean.mean() + errors.bias) * hours)
     assert seen.mean == pytest.approx(seen.members.mean(axis=0))
     assert band.energy_kwh == pytest.approx(bands.power_kw.mean() * hours, rel=0.01)

@@ -29,7 +29,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from evband.energy.drives import OUTSIDE, Drive
 from evband.energy.mean import FAR, TripMean
-from evband.energy.ways import NEW, Ways
+from evband.energy.ways import NEW, Ways, part_of
 from evband.errors import ArtifactError
 
 Array = NDArray[np.float64]
@@ -120,9 +120,9 @@ class ErrorModel:
     def on_its_way(self, drive: Drive) -> tuple[Drive, ErrorModel]:
         """A whole drive and its errors, both with what is known of its way; unchanged where nobody drove it before."""
         known = self.ways.known(drive)
-        if known == NEW:
+        if known is NEW:
             return drive, self
-        added = known.kwh_per_km * drive.speed_kmh
+        added = known.kwh_per_km[part_of(drive)] * drive.speed_kmh
         parts = {name: known.left * getattr(self, name) for name in ("tau2", "slow", "fast")}
         return replace(drive, mean=drive.mean + added, members=drive.members + added), replace(self, **parts)
 

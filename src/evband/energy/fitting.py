@@ -69,8 +69,7 @@ def fit_errors(drives: list[Drive], mean: TripMean | None = None) -> ErrorModel:
     shape = _shape(_by_horizon(drives), trips, seconds, noise)
     best = _level(shape, trips, seconds)
     best = replace(best, most=float(np.quantile(np.concatenate([d.noise for d in drives]), 0.99)))
-    ways = fit_ways(drives, trips.error - best.bias)
-    return replace(best, lasting=how_lasting(best, drives), mean=mean, ways=ways)
+    return replace(best, lasting=how_lasting(best, drives), mean=mean, ways=fit_ways(drives, best.bias))
 
 
 def _by_horizon(drives: list[Drive]) -> ByHorizon:

@@ -16,6 +16,7 @@ from evband.energy.cabin import with_cabin
 from evband.energy.calibrating import cabin_of, planned_of, predicted_drives
 from evband.energy.doubts import Doubts, physical_kw
 from evband.energy.drives import Drive
+from evband.energy.errors import ErrorModel
 from evband.energy.joining import check_supplies, driven_trip, joined, outside_channels, way_ahead
 from evband.energy.sanity import implausible
 from evband.energy.so_far import SoFar
@@ -199,6 +200,8 @@ def plan(
     errors = model.errors_
     whole = joined(driven, trip, model.feature_map_.channels, again=beyond)
     drive, spreads = _predicted(model, whole, rows, trip.distance_km, doubts)
+    if way.log is not None:  # a plan's speeds are too smooth to tell a way by
+        drive, errors = on_the_way(errors, drive, rows, rows + once)
     past = SoFar(errors)
     past.drive(drive.rows(slice(0, rows)))
     planned = planned_of(model) if way.log is None else None
@@ -235,6 +238,15 @@ def _predicted(
     added, physical = physical_kw(model, doubts, drive, route_km)
     added[:rows] = 0.0  # the drive so far is as measured
     return replace(drive, mean=drive.mean + added, members=drive.members + added), spreads | physical
+
+
+def on_the_way(errors: ErrorModel, drive: Drive, start: int, end: int) -> tuple[Drive, ErrorModel]:
+    """A joined drive and its errors with what is known of the way up to row `end`; from `start` on, it is driven again after that."""
+    own = drive.rows(slice(0, end))
+    known, errors = errors.on_its_way(own)
+    added = known.mean - own.mean
+    added = np.append(added, added[start:][: len(drive) - end])
+    return replace(drive, mean=drive.mean + added, members=drive.members + added), errors
 
 
 def _notes(model: PowerModel, trip: Trip, drive: Drive, found: Range, rows: int, driven: bool) -> list[str]:

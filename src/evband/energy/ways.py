@@ -1,4 +1,4 @@
-"""Ways driven before: what they took beyond what was predicted, they take again.
+"""Ways driven before: what they took beyond what was predicted, they take again, and where they took it.
 
 A commute has hills that no input tells, a surface and traffic lights of its own, so trips over one way err alike. Nobody says which
 trips went the same way, but their speeds do: two trips are as similar as
@@ -6,10 +6,12 @@ trips went the same way, but their speeds do: two trips are as similar as
     k = exp(-(log of the ratio of lengths)^2 / (2 0.03^2) - D / (2 0.7^2))
 
 with D the mean square of what their speeds differ by in 20 equal parts of the way (standing left out), over the variance of speed
-along it. Energy errors of calibration trips over the root of their duration (so that short and long ones compare), none counting as
-more than three deviations, are taken as f + rest: f a Gaussian process with covariance k, the rest independent with `noise` times its
-variance. `noise` is where trips left out err least, and nothing is learned where no choice lowers that. A new trip's energy is
-expected to be higher by f given the calibration trips, and its variance is lower as far as they tell. Range does not use it.
+along it. Energy errors of calibration trips in each part, over the root of the trip's duration (so that short and long ones compare),
+none counting as more than three deviations, are taken as f + rest: f a Gaussian process with covariance k between trips, the rest
+independent with `noise` times its variance. `noise` is where trips left out err least, over the trip, its halves and its quarters, and
+nothing is learned where no choice lowers that. A new trip is expected to take f more in each part given the calibration trips, and its
+variance is lower as far as they tell. Parts matter to whoever asks half-way: a hill's errors up and down cancel over a way, not over
+what is left of it.
 """
 
 from __future__ import annotations
@@ -39,14 +41,17 @@ ODD = 3.0  # deviations
 MOST_TRIPS = 300  # the last of them are kept
 
 
+SCALES = (1, 2, 4)  # a way counts as a whole, in halves and in quarters
+
+
 class Known(NamedTuple):
     """What the calibration trips tell about a way."""
 
-    kwh_per_km: float  # beyond the prediction
+    kwh_per_km: Array  # [PARTS] beyond the prediction
     left: float  # share of the error's variance
 
 
-NEW = Known(0.0, 1.0)
+NEW = Known(np.zeros(PARTS), 1.0)
 
 
 @dataclass(frozen=True)
@@ -55,7 +60,7 @@ class Ways:
 
     km: tuple[float, ...] = ()
     speeds: tuple[tuple[float, ...], ...] = ()  # km/h in each part
-    errors: tuple[float, ...] = ()  # kWh over the root of the hours
+    errors: tuple[tuple[float, ...], ...] = ()  # kWh in each part over the root of the trip's hours
     noise: float = NOISES[-1]
 
     def known(self, drive: Drive) -> Known:
@@ -64,9 +69,9 @@ class Ways:
         if not self.km or km < LEAST_KM:
             return NEW
         k = similarity(np.array([km]), speeds_along(drive)[None], np.array(self.km), np.array(self.speeds))[0]
-        expected = float(k @ self._inverse @ np.array(self.errors)) * np.sqrt(drive.hours)
+        expected = k @ self._inverse @ np.array(self.errors) * np.sqrt(drive.hours)
         left = (1.0 + self.noise - float(k @ self._inverse @ k)) / (1.0 + self.noise)
-        return Known(expected / km, max(left, self.noise / (1.0 + self.noise)))  # the rest is independent
+        return Known(expected / (km / PARTS), max(left, self.noise / (1.0 + self.noise)))  # the rest is independent
 
     @cached_property
     def _inverse(self) -> Array:
@@ -80,44 +85,69 @@ class Ways:
     def from_dict(cls, saved: Any) -> Self:
         """Inverse of `to_dict`; a model file is not to be trusted."""
         try:
-            km, errors = (tuple(float(x) for x in saved[name]) for name in ("km", "errors"))
-            speeds, noise = tuple(tuple(float(v) for v in row) for row in saved["speeds"]), float(saved["noise"])
+            km, noise = tuple(float(x) for x in saved["km"]), float(saved["noise"])
+            speeds, errors = (
+                tuple(tuple(float(v) for v in row) for row in rows)
+                for rows in (saved["speeds"], _apart(saved["errors"]))
+            )
         except (AttributeError, KeyError, TypeError, ValueError) as problem:
             raise ArtifactError(f"The known ways in the model file are damaged ({problem}); fit it again.") from None
-        numbers = np.array([noise, *km, *errors, *(v for row in speeds for v in row)])
-        alike = len(km) == len(errors) == len(speeds) <= MOST_TRIPS and all(len(row) == PARTS for row in speeds)
+        numbers = np.array([noise, *km, *(v for row in (*speeds, *errors) for v in row)])
+        alike = len(km) == len(errors) == len(speeds) <= MOST_TRIPS
+        alike = alike and all(len(row) == PARTS for row in (*speeds, *errors))
         if not alike or not np.isfinite(numbers).all() or min(noise, *km, 1.0) <= 0:
             raise ArtifactError("The known ways in the model file are damaged; fit it again.")
         return cls(km, speeds, errors, noise)
 
 
-def fit_ways(drives: Sequence[Drive], error_kw: Array) -> Ways:
-    """From drives predicted by members and a mean that never saw them, and their mean errors without the bias."""
-    km = np.array([float(d.distance_km[-1]) for d in drives])
-    errors = error_kw * np.sqrt([d.hours for d in drives])
-    deviation = robust_deviation(errors)
-    counted = np.clip(errors, -ODD * deviation, ODD * deviation)
-    kept = np.flatnonzero(km >= LEAST_KM)[-MOST_TRIPS:]
+def _apart(errors: Any) -> list[Any]:
+    """Errors in each part; earlier versions kept one for a whole trip, which is spread evenly."""
+    return [[row / PARTS] * PARTS if isinstance(row, int | float) else row for row in errors]
+
+
+def fit_ways(drives: Sequence[Drive], bias_kw: float) -> Ways:
+    """From drives predicted by members and a mean that never saw them, and the bias of these."""
+    kept = [d for d in drives if d.distance_km[-1] >= LEAST_KM][-MOST_TRIPS:]
     if len(kept) < 2:
         return Ways()
-    km, errors, counted = km[kept].round(3), errors[kept], counted[kept].round(5)
-    speeds = np.array([speeds_along(drives[i]) for i in kept]).round(1)
-    alike, least, noise = similarity(km, speeds, km, speeds), float(np.abs(errors).mean()), None
+    km = np.array([float(d.distance_km[-1]) for d in kept]).round(3)
+    speeds = np.array([speeds_along(d) for d in kept]).round(1)
+    errors = np.array([errors_along(d, bias_kw) for d in kept])
+    most = ODD * robust_deviation(errors)
+    counted = np.clip(errors, -most, most).round(6)
+    alike, least, noise = similarity(km, speeds, km, speeds), _size(errors), None
     for one in NOISES:
         inverse = _inverse(alike, one)
-        told = counted - inverse @ counted / np.diag(inverse)  # of each trip by the others
-        if np.abs(errors - told).mean() < least:
-            least, noise = float(np.abs(errors - told).mean()), one
+        told = counted - inverse @ counted / np.diag(inverse)[:, None]  # of each trip by the others
+        if _size(errors - told) < least:
+            least, noise = _size(errors - told), one
     if noise is None:
         return Ways()
-    return Ways(tuple(km.tolist()), tuple(map(tuple, speeds.tolist())), tuple(counted.tolist()), noise)
+    return Ways(tuple(km.tolist()), tuple(map(tuple, speeds.tolist())), tuple(map(tuple, counted.tolist())), noise)
+
+
+def _size(errors: Array) -> float:
+    """Mean absolute errors [trips, PARTS] of whole ways, halves and quarters, each over its root."""
+    return float(sum(np.abs(errors.reshape(len(errors), n, -1).sum(axis=2)).mean() * np.sqrt(n) for n in SCALES))
+
+
+def errors_along(drive: Drive, bias_kw: float) -> Array:
+    """[PARTS] kWh that a drive took beyond prediction and bias in equal parts of its way, over the root of its hours."""
+    error = np.nan_to_num(drive.power_kw - drive.mean - bias_kw)
+    kwh = np.bincount(part_of(drive), error, minlength=PARTS) / drive.hz / 3600.0
+    return np.asarray(kwh / np.sqrt(drive.hours))
+
+
+def part_of(drive: Drive) -> NDArray[np.intp]:
+    """[T] the part of the way that each row is in."""
+    share = drive.distance_km / drive.distance_km[-1]
+    return np.asarray(np.minimum((share * PARTS).astype(np.intp), PARTS - 1))
 
 
 def speeds_along(drive: Drive) -> Array:
     """[PARTS] km/h in equal parts of the way, standing left out; a part that no row falls into has its neighbours' speed."""
     moving = drive.speed_kmh >= STANDING_KMH
-    speed, at = drive.speed_kmh[moving], drive.distance_km[moving] / drive.distance_km[-1]
-    part = np.minimum((at * PARTS).astype(int), PARTS - 1)
+    speed, part = drive.speed_kmh[moving], part_of(drive)[moving]
     rows = np.bincount(part, minlength=PARTS)
     seen = np.flatnonzero(rows)
     mean = np.bincount(part, speed, minlength=PARTS)[seen] / rows[seen]
