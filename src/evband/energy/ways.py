@@ -32,6 +32,7 @@ from evband.errors import ArtifactError
 Array = NDArray[np.float64]
 
 PARTS = 20  # of a way
+SCALES = (1, 2, 4)  # a way counts as a whole, in halves and in quarters
 LENGTH = 0.03  # deviation of the log of lengths of one way: detours for parking, errors of the odometer
 SHAPE = 0.7  # deviation of speeds along one way, in units of how much speed varies along it
 STEADY_KMH = 5.0  # speed varies by at least so much
@@ -39,9 +40,6 @@ LEAST_KM = 1.0  # a shorter way has no shape
 NOISES = (1.0, 2.0, 5.0)
 ODD = 3.0  # deviations
 MOST_TRIPS = 300  # the last of them are kept
-
-
-SCALES = (1, 2, 4)  # a way counts as a whole, in halves and in quarters
 
 
 class Known(NamedTuple):
