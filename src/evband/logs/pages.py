@@ -88,7 +88,7 @@ def _value(data: Bytes, at: int, kind: int) -> tuple[Any, int]:
     if kind in (_TRUE, _FALSE, _BYTE):
         return data[at], at + 1
     if kind == _DOUBLE:
-        return None, at + 8
+        return data[at + 7], at + 8  # an error where the data end
     raise ValueError(f"a field of kind {kind}")
 
 
@@ -107,6 +107,8 @@ def _list(data: Bytes, at: int) -> tuple[list[Any], int]:
 def _unsigned(data: Bytes, at: int) -> tuple[int, int]:
     value = shift = 0
     while (byte := data[at]) >> 7:
+        if shift > 63:
+            raise ValueError("a number of over 64 bits")
         value |= (byte & 127) << shift
         at, shift = at + 1, shift + 7
     return value | byte << shift, at + 1
