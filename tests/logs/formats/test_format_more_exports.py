@@ -209,3 +209,19 @@ def test_home_assistants_unit_is_known_though_the_first_state_has_none(tmp_path)
             states.append({"state": str(state), "last_changed": when, "attributes": {"unit_of_measurement": "mph"}})
     (trip,) = read(tmp_path, json.dumps([states]), "history.json")
     assert float(trip.series("speed_kmh")[1].min()) == pytest.approx(50 * 1.609344)
+
+
+def test_home_assistants_units_that_change_are_unknown_or_written_by_python(tmp_path):
+    (header, *lines), when = download("mph", "column").splitlines(), "sensor.zoe_speed,"
+    speeds = [i for i, line in enumerate(lines) if line.startswith(when)]
+    changed = [line.replace("mph", "km/h") if i > speeds[len(speeds) // 2] else line for i, line in enumerate(lines)]
+    (trip,), (whole,) = (read(tmp_path, "\n".join([header, *own]), "history.csv") for own in (changed, lines))
+    early, late = trip.series("speed_kmh")[1][:3], trip.series("speed_kmh")[1][-3:]
+    np.testing.assert_allclose(early, whole.series("speed_kmh")[1][:3])
+    np.testing.assert_allclose(late, whole.series("speed_kmh")[1][-3:] / 1.609344)
+    with pytest.raises(EvbandError, match="unit 'furlongs', which is unknown"):
+        read(tmp_path, "\n".join([header, *lines]).replace("mph", "furlongs"), "history.csv")
+    python = [line.rpartition(",") for line in lines]
+    both = [f"""{front},,"{{'unit_of_measurement': '{unit}'}}\"""" for front, _, unit in python]
+    (trip,) = read(tmp_path, "\n".join(["entity_id,state,last_changed,unit,attributes", *both]), "history.csv")
+    assert trip.table.equals(whole.table)

@@ -33,7 +33,7 @@ def bare(column: pl.Series, unit: str) -> pl.Series:
         pl.col("cell").str.extract(_AMOUNT, 1).alias("number"),
         pl.col("cell").str.extract(_AMOUNT, 2).str.strip_chars().alias("unit"),
     )
-    factors = {theirs: factor for theirs in frame["unit"].drop_nulls().unique() if (factor := _factor(theirs, unit))}
+    factors = {theirs: factor for theirs in frame["unit"].drop_nulls().unique() if (factor := factor_of(theirs, unit))}
     if not factors:
         return column
     value = numbers(frame, ["number"]).to_series()
@@ -41,7 +41,7 @@ def bare(column: pl.Series, unit: str) -> pl.Series:
     return scaled.cast(pl.String).zip_with(frame["unit"].is_not_null(), frame["cell"]).alias(column.name)
 
 
-def _factor(theirs: str, ours: str) -> float | None:
+def factor_of(theirs: str, ours: str) -> float | None:
     """How many of our unit one of theirs is."""
     for channel in VALUES:
         units = unit_for(channel, theirs), unit_for(channel, ours)

@@ -21,7 +21,7 @@ from evband.channels import CHANNELS
 from evband.errors import LogError
 from evband.logs import border
 from evband.logs.formats import aliases as alias_table
-from evband.logs.formats import claims, columns, text
+from evband.logs.formats import cell_units, claims, columns, text
 from evband.logs.formats.aliases import Alias, is_listed, plain
 from evband.logs.formats.units import is_unit
 from evband.trips.readings import Readings, ReadOptions, Series
@@ -51,6 +51,7 @@ def read(path: Path, data: bytes, options: ReadOptions) -> list[Readings]:
     value = pl.col("state").cast(pl.Float64, strict=False).fill_null(np.nan)
     unit = pl.col("unit").replace("", None).forward_fill().backward_fill().over("entity").fill_null("")
     frame = frame.with_columns(value.alias("value"), unit.alias("unit"))  # of a state without one, the unit of another
+    frame = _one_unit(frame)
     aliases = alias_table.table(options.aliases)
     parts = {  # number -> entity, unit, series
         str(number): (str(entity), str(unit), (own["when"].to_numpy(), own["value"].to_numpy()))
@@ -65,12 +66,31 @@ def read(path: Path, data: bytes, options: ReadOptions) -> list[Readings]:
     raw = {number: series for number, (_, _, series) in parts.items() if number in known}
     entities = {number: entity for number, (entity, _, _) in parts.items()}
     found = [
-        replace(claim, label=entities[claim.column], unit=claim.unit or CHANNELS[claim.channel].unit) for claim in found
+        replace(
+            claim,
+            label=entities[claim.column],
+            unit=claim.unit if claim.spelled else claim.unit or CHANNELS[claim.channel].unit,
+        )
+        for claim in found
     ]
     series, notes = claims.settle(path, found, _held(raw), aliases, app_power=False, columns=[*entities.values()])
     doubt = _doubt(path, found, raw)
     trips = columns.drives(path, NAME, series, ("a state holds until the next change", *notes))
     return [replace(trip, doubt=doubt) for trip in trips]
+
+
+def _one_unit(frame: pl.DataFrame) -> pl.DataFrame:
+    """The states of an entity whose unit was changed in between, in its first one."""
+    first = pl.col("unit").first().over("entity")
+    changed = frame.select("unit", first.alias("first")).filter(pl.col("unit") != pl.col("first")).unique().rows()
+    for theirs, ours in changed:
+        if factor := cell_units.factor_of(theirs, ours):
+            row = (pl.col("unit") == theirs) & (first == ours)
+            frame = frame.with_columns(
+                pl.when(row).then(pl.col("value") * factor).otherwise(pl.col("value")).alias("value"),
+                pl.when(row).then(pl.lit(ours)).otherwise(pl.col("unit")).alias("unit"),
+            )
+    return frame
 
 
 def _doubt(path: Path, found: list[claims.Claim], raw: Mapping[str, Series]) -> str:
@@ -101,12 +121,12 @@ def _from_csv(path: Path, data: bytes) -> pl.DataFrame:
 
 def _unit(where: Mapping[str, int]) -> pl.Expr:
     """The unit of each row, from a column of its own or from the attributes as JSON."""
-    for name in where.keys() & _UNITS:
-        return pl.col(str(where[name]))
-    for name in where.keys() & _ATTRIBUTES:
-        found = pl.col(str(where[name])).str.extract(r'"unit_of_measurement"\s*:\s*"([^"]*)"')
-        return found.str.replace("\\u00b0", "°", literal=True)
-    return pl.lit(None, pl.String)
+    found = [pl.col(str(where[name])).replace("", None) for name in _UNITS if name in where]
+    for name in _ATTRIBUTES:
+        if name in where:
+            unit = pl.col(str(where[name])).str.extract(r"""["']unit_of_measurement["']\s*:\s*["']([^"']*)["']""")
+            found.append(unit.str.replace("\\u00b0", "°", literal=True))
+    return pl.coalesce(*found, pl.lit(None, pl.String))
 
 
 def _from_json(path: Path, data: bytes) -> pl.DataFrame:
