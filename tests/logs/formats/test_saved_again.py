@@ -145,7 +145,7 @@ def test_a_bare_time_is_told_by_how_fast_speed_changes(tmp_path, header, step_s,
         (["950", "12,340", "1,021"], [950, 12340, 1021]), (["88.5", "1,020"], [88.5, 1020]), (["1,234,567", "2"], [1234567, 2]),
         (["3,681", "3,7", "4"], [3.681, 3.7, 4]), (["3,681", "3,699"], [3.681, 3.699]), (["0", "12,345"], [0, 12.345]),
         (["12 345", "12\u202f346", "12'347", "12’348"], [12345, 12346, 12347, 12348]), (["1.234.567", "5"], [1234567, 5]),
-        (["1.234,5", "999,5"], [1234.5, 999.5]),
+        (["1.234,5", "999,5"], [1234.5, 999.5]), (["998,7", "1.001,2", "1.234"], [998.7, 1001.2, 1234]), (["3,680", "255", "255"], [3.68, 255, 255]),
     ],
 )  # fmt: skip
 def test_marks_of_thousands_and_decimal_commas(cells, values):
@@ -223,3 +223,83 @@ def test_ovms_units_in_brackets_are_heeded(tmp_path):
     assert trip.series("power_kw")[1][0] == pytest.approx(9.0)
     with pytest.raises(LogError, match="unit 'furlongs', which is unknown"):
         read(tmp_path, "\n".join(["time,v.p.speed (furlongs),v.b.power", *lines]))
+
+
+@pytest.mark.parametrize("step_s", [5, 10, 30, 60])
+@pytest.mark.parametrize("header", ["time,Vehicle speed (km/h),HV Battery Power (kW)", "elapsed,speed_mph,power_kw"])
+def test_minutes_at_one_speed_are_no_milliseconds(tmp_path, header, step_s):
+    rows = [f"{step_s * i},{88 + i // 40},12" for i in range(60)]
+    trip = read(tmp_path, "\n".join([header, *rows]))[0]
+    assert trip.duration_s == 59 * step_s
+
+
+@pytest.mark.parametrize(("step", "seconds"), [(120, 120), (50, 0.05)])
+def test_the_unit_of_bare_times_is_that_of_all_drives_of_a_table(tmp_path, step, seconds):
+    speed = np.round(np.abs(60 * np.sin(np.arange(200) * seconds / 31)))
+    rows = [f"{trip},{step * i},{v * (trip == 'a'):g},1" for trip in "ab" for i, v in enumerate(speed)]
+    trips = read(tmp_path, "\n".join(["trip,elapsed,speed_kmh,power_kw", *rows]))
+    assert [trip.duration_s for trip in trips] == pytest.approx([199 * seconds] * 2)
+
+
+def clock_time(second):
+    return f"{second // 3600:02}:{second // 60 % 60:02}:{second % 60:02}"
+
+
+@pytest.mark.parametrize("when", [lambda i: clock_time(43_200 + i % 100 * 36), lambda i: str(i % 100 * 36)])
+def test_a_clock_that_falls_by_an_hour_in_the_day_runs_backwards(tmp_path, when):
+    rows = [f"{when(i)},{40 + i % 9},12" for i in range(200)]
+    with pytest.raises(LogError, match="time runs backwards"):
+        read(tmp_path, "\n".join([HEADER, *rows]))
+
+
+def test_clocks_with_a_zone_and_no_date_pass_midnight(tmp_path):
+    rows = [f"{clock_time((86_300 + i) % 86_400)}+01:00,{40 + i % 9},12" for i in range(200)]
+    (trip,) = read(tmp_path, "\n".join(["timestamp,speed_kmh,power_kw", *rows]))
+    assert trip.duration_s == 199
+
+
+def test_a_clock_with_points_is_no_number(tmp_path):
+    rows = [f"12.{41 + i // 60}.{i % 60:02};{40 + i % 9},5;12,5" for i in range(100)]
+    with pytest.raises(LogError, match="all its times are missing"):
+        read(tmp_path, "\n".join(["Zeit;Geschwindigkeit [km/h];Leistung [kW]", *rows]))
+
+
+def test_three_decimals_beside_a_number_for_none(tmp_path):
+    rows = [f"{i};{40 + i % 9},5;{12 + i % 7},{i % 50 * 10:03};{234 + i // 9},{i * 10:03}" for i in range(99)]
+    rows = [row if i % 10 else row.rpartition(";")[0] + ";-1" for i, row in enumerate(rows)]
+    trip = read(tmp_path, "\n".join(["Zeit [s];Geschwindigkeit [km/h];Leistung [kW];Höhe [m]", *rows]))[0]
+    assert trip.series("elevation_m")[1].max() == pytest.approx(244.98)
+
+
+def test_points_that_group_thousands_beside_decimal_commas(tmp_path):
+    rows = [f"{i};{40 + i % 9},5;12,5;{f'{900 + 2 * i:,}'.replace(',', '.')}" for i in range(100)]
+    trip = read(tmp_path, "\n".join(["Zeit [s];Geschwindigkeit [km/h];Leistung [kW];Höhe [m]", *rows]))[0]
+    assert trip.series("elevation_m")[1].tolist() == [900 + 2 * i for i in range(100)]
+
+
+@pytest.mark.parametrize("slowest", [0, 40])
+def test_quoted_decimal_commas_beside_coordinates_with_points(tmp_path, slowest):
+    rows = [f'{48.1 + i / 1e5:.6f},{i},"{slowest + i % 9},{i * 7:03}","{352 + i % 5},{i * 10:03}"' for i in range(99)]
+    trip = read(tmp_path, "\n".join(["Latitude,time (s),Speed (km/h),Battery Voltage (V)", *rows]))[0]
+    assert trip.series("speed_kmh")[1].max() == pytest.approx(slowest + 8.686, abs=0.1)
+    assert trip.series("battery_voltage_v")[1].min() >= 352
+
+
+def test_the_power_of_a_truck_uphill_and_one_that_never_changes(tmp_path):
+    rows = [f"{1_700_000_000 + i},{40 + i % 9}," for i in range(200)]
+    truck = read(
+        tmp_path, "\n".join(["timestamp,speed_kmh,power", *(f"{row}{420 + i % 9}" for i, row in enumerate(rows))])
+    )
+    assert truck[0].series("power_kw")[1][0] == 420
+    stuck = read(tmp_path, "\n".join(["timestamp,speed_kmh,power", *(f"{row}65535" for row in rows)]))
+    assert not stuck[0].has("power_kw")
+
+
+@pytest.mark.parametrize(
+    "column", ["v.p.latitude (dd)", "v.p.odometer (kms)", "v.e.temp (ºC)", "v.p.gpsspeed (native)"]
+)
+def test_other_units_of_ovms_do_not_stop_it(tmp_path, column):
+    lines = [f"2024-05-01 10:00:{i:02},{30 + i % 7},{9 + i % 3},12.5" for i in range(60)]
+    (trip,) = read(tmp_path, "\n".join([f"time,v.p.speed (km/h),v.b.power (kW),{column}", *lines]))
+    assert trip.series("speed_kmh")[1].tolist() == [30 + i % 7 for i in range(60)]
+    assert ("unknown" in " ".join(trip.report.notes)) == ("temp" not in column)

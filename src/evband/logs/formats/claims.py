@@ -24,8 +24,8 @@ from evband.logs.formats.units import is_unit, unit_for
 from evband.trips.readings import Series
 
 _NEEDS_UNIT = ("speed_kmh",)  # km/h or mph: too different to guess
-_MATTERS = ("speed_kmh", "battery_current_a", "battery_voltage_v", "power_kw")
-_ABSURD_KW = 400.0  # the median of a car's power, by size
+MATTERS = ("speed_kmh", "battery_current_a", "battery_voltage_v", "power_kw")
+_ABSURD_KW = 400.0, 1500.0  # of a car's power, by size: the median; the most of trucks and buses, too
 _REPEAT_S = 0.0125  # the app writes a reading again 10 ms later
 
 series = ordered  # of every column that a reader takes
@@ -162,8 +162,10 @@ def _best(
 
 
 def _in_watts(claim: Claim, value: NDArray[np.float64]) -> Claim:
-    """A power without a unit is in kW, or in W where kW would be absurd."""
-    if claim.channel != "power_kw" or claim.spelled or np.median(np.abs(value)) <= _ABSURD_KW:
+    """A power without a unit is in kW, or in W where kW would be absurd; one that never changes is no power."""
+    if claim.channel != "power_kw" or claim.spelled or not np.ptp(value):
+        return claim
+    if np.any(np.quantile(np.abs(value), (0.5, 0.99)) <= _ABSURD_KW):
         return claim
     return replace(claim, unit="w", label=f"{claim.label}, in W by its size,")
 
@@ -171,7 +173,7 @@ def _in_watts(claim: Claim, value: NDArray[np.float64]) -> Claim:
 def _complain(path: Path, channel: str, rivals: list[Claim], readings: Mapping[str, Series]) -> None:
     """An unknown unit of a channel that matters is an error; of another the channel is just left out."""
     for claim in rivals:
-        if claim.unit is None and channel in _MATTERS and readings[claim.column][1].size:
+        if claim.unit is None and channel in MATTERS and readings[claim.column][1].size:
             what = f"has the unit {claim.spelled!r}, which is unknown" if claim.spelled else "has no unit"
             raise LogError(
                 f"{path}: the column {claim.label!r} ({channel}) {what}; "

@@ -17,7 +17,11 @@ DAY_S = 86_400.0
 DATED = 1e9  # seconds and more since 1970
 _JITTER_S = 1.0  # readings of several ECUs may be written a little out of order
 _HOUR_S, _PAUSE_S = 3600.0, 120.0  # by which clocks are put back; the longest silence while that happens
-_LEAST_MS = 5.0  # between rows: no log is written faster
+_LEAST_MS, _SHORTEST_MS = (
+    5.0,
+    9000.0,
+)  # between rows: no log is written faster; of a log: in seconds, hours at one speed
+_PUT_BACK = (1, 2, 3)  # o'clock that it is once more where summer time ends
 _SLOWEST_MS2 = 0.002  # a drive that starts and ends at rest, even of hours, changes its speed faster; one of 0.2 m/s2 in ms as s does not
 _MONTHS = "jan feb mar apr may jun jul aug sep oct nov dec"
 _OTHER_MONTHS = {
@@ -32,8 +36,8 @@ def unroll(
 ) -> tuple[NDArray[np.float64], list[str]]:
     """Times in file order -> times that never run backwards; a clock that does is an error.
 
-    With `daily` they count from midnight, and a fall of more than 12 h is the next one; a single fall of an hour is the end of summer
-    time. Readings up to 1 s out of order, and rows that all run backwards, are left for the series to sort.
+    With `daily` they count from midnight, and a fall of more than 12 h is the next one; a single fall of an hour, to a full one at night,
+    is the end of summer time. Readings up to 1 s out of order, and rows that all run backwards, are left for the series to sort.
     """
     known = np.isfinite(time)
     if not known.any():
@@ -46,7 +50,7 @@ def unroll(
         return time, ["its rows begin with the newest; they were put in order"]
     midnights = np.flatnonzero(step < -DAY_S / 2) if daily else np.empty(0, dtype=int)
     notes = []
-    put_back = np.flatnonzero((step >= -_HOUR_S) & (step < _PAUSE_S - _HOUR_S)) if daily else np.empty(0, dtype=int)
+    put_back = _put_back(filled) if daily else np.empty(0, dtype=int)
     if put_back.size == 1:
         notes.append("the clock is put back by an hour in between; its times go on")
         filled = filled + np.where(np.arange(time.size) > put_back[0], _HOUR_S, 0.0)
@@ -66,6 +70,15 @@ def unroll(
     if back[worst] > 0:
         notes.append("readings written out of order by under 1 s were sorted")
     return np.where(known, filled, np.nan), notes
+
+
+def _put_back(time: NDArray[np.float64]) -> NDArray[np.intp]:
+    """Rows after which a clock is put back from a full hour to the one before, at night."""
+    step, hour = np.diff(time), time[1:] % DAY_S // _HOUR_S
+    fell = (step >= -_HOUR_S) & (step < _PAUSE_S - _HOUR_S)
+    return np.flatnonzero(
+        fell & np.isin(hour, _PUT_BACK) & (time[1:] % _HOUR_S < _PAUSE_S) & (time[:-1] % DAY_S // _HOUR_S == hour)
+    )
 
 
 def _fill_forward(time: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -135,7 +148,7 @@ def _cut_short(column: pl.Series) -> NDArray[np.float64]:
 
 def of_numbers(value: NDArray[np.float64], speed_kmh: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
     """Times without a unit as seconds. Milli-, micro- and nanoseconds since 1970 show in their size; milliseconds since the start in
-    a speed that changes too slowly for any drive, without one in steps of over a minute; Excel's days since 1900 in steps of a few millionths.
+    a speed that changes too slowly for any drive of hours, without one in steps of over a minute; Excel's days since 1900 in steps of a few millionths.
 
     >>> of_numbers(np.array([0.0, 500.0, 1000.0])).tolist(), of_numbers(np.array([0.0, 0.5, 1.0])).tolist()
     ([0.0, 0.5, 1.0], [0.0, 0.5, 1.0])
@@ -147,7 +160,8 @@ def of_numbers(value: NDArray[np.float64], speed_kmh: NDArray[np.float64] | None
     while size > MILLISECONDS:
         value, known, size = value / 1000.0, known / 1000.0, size / 1000.0
     step = median_step(known)
-    if size < DATED and _is_milliseconds(step, _change(value, speed_kmh)):
+    span = float(np.ptp(known)) if len(known) else 0.0
+    if size < DATED and _is_milliseconds(step, span, _change(value, speed_kmh)):
         return value / 1000.0
     return value * DAY_S if step < 1e-4 and 30_000 < size < 60_000 else value
 
@@ -158,9 +172,11 @@ def median_step(time: NDArray[np.float64]) -> float:
     return float(np.median(steps[steps > 0])) if steps.any() else 1.0
 
 
-def _is_milliseconds(step: float, change: float) -> bool:
+def _is_milliseconds(step: float, span: float, change: float) -> bool:
     """Whether times that step by so many are milliseconds, given the change of speed were they seconds (NaN: unknown)."""
-    return step > 60.0 if np.isnan(change) else step >= _LEAST_MS and change < _SLOWEST_MS2
+    if np.isnan(change) or step > 60.0:
+        return not change >= _SLOWEST_MS2 and step > 60.0
+    return step >= _LEAST_MS and span >= _SHORTEST_MS and change < _SLOWEST_MS2
 
 
 def _change(time: NDArray[np.float64], speed_kmh: NDArray[np.float64] | None) -> float:

@@ -100,13 +100,17 @@ def read(path: Path, data: bytes, options: ReadOptions) -> list[Readings]:
     found = _found(names, when, aliases)
     ours = _ours(names, {claim.channel for claim in found})
     trips = []
-    for name, part in _parts(path, frame, names):
-        time, notes = _time(path, text.Table(part, table.header, table.first_line), names, when, found)
+    parts = _parts(path, frame, names)
+    bare, guess = _bare(pl.concat([part for _, part in parts]), names, when, found)
+    ends = np.cumsum([part.height for _, part in parts])
+    for (name, part), end in zip(parts, ends, strict=True):
+        known = None if bare is None else bare[end - part.height : end]
+        time, notes = _time(path, text.Table(part, table.header, table.first_line), names, when, known)
         readings = {claim.column: claims.series(time, columns.numbers(part, int(claim.column))) for claim in found}
         series, chosen = claims.settle(path, found, readings, aliases, app_power=False, columns=table.header)
         more = {channel: claims.series(time, columns.numbers(part, i)) for channel, i in ours.items()}
         series |= {channel: own for channel, own in more.items() if own[0].size}
-        trips += columns.drives(path, NAME, series, (*chosen, *notes, *table.notes), name)
+        trips += columns.drives(path, NAME, series, (*chosen, *guess, *notes, *table.notes), name)
     return trips
 
 
@@ -150,21 +154,27 @@ def _time_column(names: Names, below: list[str]) -> int | None:
     return 0 if below and not names[0][0] and re.search(r"\d:\d\d", below[0]) else None
 
 
-def _time(
-    path: Path, table: text.Table, names: Names, column: int, found: Sequence[claims.Claim]
-) -> tuple[NDArray[np.float64], list[str]]:
-    value = columns.numbers(table.frame, column)
+def _bare(
+    frame: pl.DataFrame, names: Names, column: int, found: Sequence[claims.Claim]
+) -> tuple[NDArray[np.float64] | None, list[str]]:
+    """Times that are numbers, in seconds: their unit is the same in all drives of a table. None where they are dates."""
+    value = columns.numbers(frame, column)
     unit = unit_for("time_s", names[column][1]) if names[column][1] else None
     if unit is not None:
-        return clock.unroll(path, from_unit("time_s", value, unit), table.first_line, daily=False)
-    if np.isfinite(value).any():
-        value, notes = columns.bare_seconds(table.frame, column, found)
-        time, more = clock.unroll(path, value, table.first_line, daily=False)
-        return time, [*notes, *more]
+        return from_unit("time_s", value, unit), []
+    return columns.bare_seconds(frame, column, found) if np.isfinite(value).any() else (None, [])
+
+
+def _time(
+    path: Path, table: text.Table, names: Names, column: int, bare: NDArray[np.float64] | None
+) -> tuple[NDArray[np.float64], list[str]]:
+    if bare is not None:
+        return clock.unroll(path, bare, table.first_line, daily=False)
     cells = table.frame[str(column)].cast(pl.String)
     days = [i for i, (name, _) in enumerate(names) if i != column and alias_table.plain(name) in _DAYS]
     if days:
         cells = table.frame[str(days[0])].cast(pl.String).str.replace(r"\s+\d{1,2}:\d{2}.*$", "") + " " + cells
     if cells.str.contains(r":\d{2}(\.\d+)?\s*[+-]\d{2}:?\d{2}$").any():  # a zone, which may change
-        return clock.unroll(path, columns.seconds(cells), table.first_line, daily=False)
+        seconds = columns.seconds(cells)
+        return clock.unroll(path, seconds, table.first_line, daily=bool(np.nanmax(seconds, initial=0.0) < clock.DATED))
     return clock.unroll(path, clock.since_first_day(cells), table.first_line)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from evband.channels import known_units
+from evband.channels import CHANNELS, known_units
 from evband.errors import LogError
 from evband.logs.formats import claims, clock, columns, text
 from evband.logs.formats.units import unit_for
@@ -35,28 +35,37 @@ def _plain(header: list[str]) -> list[str]:
     return [claims.split_unit(name)[0] for name in header]
 
 
-def _with_units(path: Path, header: list[str]) -> dict[str, columns.Column]:
-    """The metrics whose names are followed by a unit, `v.p.speed (mph)`, in that."""
-    found = {}
+def _with_units(path: Path, header: list[str]) -> tuple[dict[str, str | columns.Column], list[str]]:
+    """The metrics, those whose names are followed by a unit, `v.p.speed (mph)`, in that, and notes on units that are unknown; those
+    of another channel than speed and power are the metric's own, as a rule (`dd`, `kms`)."""
+    found: dict[str, str | columns.Column] = dict(_KNOWN)
+    channels = [_KNOWN.get(name) for name in map(str.casefold, _plain(header))]
+    notes = []
     for name, unit in map(claims.split_unit, header):
         channel = _KNOWN.get(name.casefold())
         if channel and unit:
             ours = unit_for(channel, unit)
-            if ours is None:
+            if ours is not None:
+                found[name.casefold()] = columns.Column(channel, ours)
+            elif channel not in claims.MATTERS:
+                notes.append(f"{name} has the unit {unit!r}, which is unknown: taken as {CHANNELS[channel].unit}")
+            elif channels.count(channel) > 1:
+                notes.append(f"{name} is left out: its unit {unit!r} is unknown")
+                del found[name.casefold()]
+            else:
                 raise LogError(f"{path}: {name} has the unit {unit!r}, which is unknown for {channel}; use one of {', '.join(known_units(channel))}.")  # fmt: skip
-            found[name.casefold()] = columns.Column(channel, ours)
-    return found
+    return found, notes
 
 
 def read(path: Path, data: bytes, options: ReadOptions) -> list[Readings]:
     """The drives of a file, cut where it is silent."""
     table = text.table(path, data)
     header = _plain(table.header)
-    known = dict(_KNOWN) | _with_units(path, table.header)
+    known, unknown = _with_units(path, table.header)
     where = columns.names(header)
     column = next((where[name] for name in _TIMES if name in where), 0)
     time, notes = clock.unroll(path, columns.seconds(table.frame[str(column)]), table.first_line)
     found = columns.series(table.frame, header, known, time)
     if "speed_kmh" not in found:
         raise LogError(f"{path}: v.p.speed has no values; log it as well.")
-    return columns.drives(path, NAME, found, (*notes, *table.notes))
+    return columns.drives(path, NAME, found, (*unknown, *notes, *table.notes))

@@ -16,6 +16,8 @@ from evband.logs import border
 DELIMITERS = ",;\t"
 _WRONG = "|"
 _GROUPED = r"^[-+]?[1-9]\d{0,2}(,\d{3})+([.]\d*)?$"
+_POINTS = r"^[-+]?[1-9]\d{0,2}([.]\d{3})+$"
+_DECIMAL = r"^[-+]?(\d+,(\d{1,2}|\d{4,})|0,\d+)$"  # a comma that cannot group thousands
 UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
 
@@ -132,6 +134,8 @@ def table(
             frame = _parse(repaired, delimiter, row + 1, len(names) + 1, keep, numeric)
     if delimiter == "," and re.search(rb'"[1-9]\d{0,2}(,\d{3})+"', data):
         frame = _ungrouped(frame)
+    elif delimiter != "," and re.search(rb'[;\t"][-+]?\d+,\d+[;\t"\r\n]', head):
+        frame = _without_points(frame)
     if frame.height == 0:
         raise LogError(f"{path}: it has a header but no rows; record or export the drive again.")
     return Table(frame, names, row + 2, notes)
@@ -197,33 +201,42 @@ def numbers(frame: pl.DataFrame, columns: list[str]) -> pl.DataFrame:
         if result[name].null_count() > frame[name].null_count()
         and frame[name].filter(result[name].is_null()).str.contains(r"\d").any()
     ]
-    return result.with_columns(_comma(frame[name]) for name in odd)
+    return result.with_columns(_comma(frame[name], frame) for name in odd)
 
 
-def _comma(column: pl.Series) -> pl.Series:
+def _comma(column: pl.Series, around: pl.DataFrame) -> pl.Series:
     """1.234,5 and 1 234,5 and 3,681 and \u22125 (a true minus) -> float; with both marks the last is the decimal one.
 
     A comma is a mark of thousands where the column shows it: `1,234.5`, `1,234,567`, or `950` beside `12,340`, which would be `950,000`
-    beside it with three decimals and `12,34` without zeros at the end.
+    beside it with three decimals and `12,34` without zeros at the end; unless other columns around it have decimal commas.
     """
     text = column.str.strip_chars().str.replace_all(r"[\s'\u2019]", "").str.replace("\u2212", "-", literal=True)
-    if _has_thousands(text):
+    if _has_thousands(text, around):
         text = text.str.replace_all(",", "", literal=True)
     else:
         text = text.str.replace_all(",", "", literal=True).zip_with(text.str.contains(r",.*\."), text)
-        points = text.str.contains(r"\..*[.,]")
+        points = text.str.contains(r"\..*,") | text.str.contains(_POINTS)
+        if not text.str.contains(",", literal=True).any():
+            points &= text.str.contains(r"\..*\.")
         text = text.str.replace_all(".", "", literal=True).zip_with(points, text).str.replace(",", ".", literal=True)
     return text.cast(pl.Float64, strict=False).alias(column.name)
 
 
-def _has_thousands(text: pl.Series) -> bool:
+def _has_thousands(text: pl.Series, around: pl.DataFrame) -> bool:
     """Whether commas group thousands in every cell that has one, and the column shows that they do."""
     if not _is_grouped(text):
         return False
     with_comma = text.filter(text.str.contains(",", literal=True))
-    sure = with_comma.str.contains(r"[.]|,.*,").any()
-    small = text.str.contains(r"^[-+]?([1-9]\d{0,2}|\d{1,3}\.\d+)$").any()
-    return bool(sure or (small and with_comma.str.contains("0$").any()))
+    if with_comma.str.contains(r"[.]|,.*,").any():
+        return True
+    small = text.filter(text.str.contains(r"^[-+]?([1-9]\d{0,2}|\d{1,3}\.\d+)$"))
+    if len(small) > 1 == small.n_unique():  # one number again and again stands for none: -1, 255
+        return False
+    return bool(len(small) and with_comma.str.contains("0$").any() and not _has_decimal_commas(around))
+
+
+def _has_decimal_commas(frame: pl.DataFrame) -> bool:
+    return any(column.str.contains(_DECIMAL).any() for column in frame if column.dtype == pl.String)
 
 
 def _is_grouped(text: pl.Series) -> bool:
@@ -234,6 +247,27 @@ def _is_grouped(text: pl.Series) -> bool:
 def _ungrouped(frame: pl.DataFrame) -> pl.DataFrame:
     """In a table between commas in which other numbers have decimal points, commas inside of cells group thousands."""
     texts = [column for column in frame if column.dtype == pl.String]
-    if not any(column.str.contains(r"^[-+]?\d+\.(\d{1,2}|\d{4,})$").any() for column in texts):
+    if not any(map(_has_decimal_points, texts)) or _has_decimal_commas(frame):
         return frame
     return frame.with_columns(column.str.replace_all(",", "", literal=True) for column in texts if _is_grouped(column))
+
+
+def _has_decimal_points(text: pl.Series) -> bool:
+    """Coordinates do not count: apps write them with points even where other numbers have commas."""
+    return bool(text.str.contains(r"^[-+]?\d+\.\d{1,2}$").any() and not text.str.contains(r"\.\d{5,}$").any())
+
+
+def _without_points(frame: pl.DataFrame) -> pl.DataFrame:
+    """In a table with decimal commas, points group thousands where a column of whole numbers shows it: `980` beside `1.010`."""
+    return frame.with_columns(
+        column.str.replace_all(".", "", literal=True)
+        for column in frame
+        if column.dtype == pl.String and _has_points(column)
+    )
+
+
+def _has_points(text: pl.Series) -> bool:
+    with_point = text.filter(text.str.contains(".", literal=True))
+    if not len(with_point) or not with_point.str.contains(_POINTS).all():
+        return False
+    return bool(with_point.str.contains("0$").any() and text.str.contains(r"^[-+]?[1-9]\d{0,2}$").any())

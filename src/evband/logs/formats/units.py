@@ -46,10 +46,10 @@ _SPELLINGS = {
 
 def _plain(unit: str) -> str:
     """NFKC, lower case, without blanks, signs of multiplication and powers: N⋅m, N·m and Nm are one unit."""
-    text = unicodedata.normalize("NFKC", unit).casefold()
+    text = unicodedata.normalize("NFKC", unit.replace("º", "°")).casefold()
     for mark in " \t.⋅·•∙*^_":
         text = text.replace(mark, "")
-    return text.replace("−", "-").replace("º", "°")
+    return text.replace("−", "-")
 
 
 _UNIT = {_plain(word): unit for unit, words in _SPELLINGS.items() for word in (unit, *words.split())}
