@@ -278,7 +278,7 @@ def table(out: Path) -> None:
     write(
         RESULTS / "gaps.csv",
         rows,
-        "90 % bands, 1 Hz; members start from the base, fitted on one NVIDIA H200; cut was run on the VED logs only",
+        "90 % bands, 1 Hz; members start from the base, fitted on one NVIDIA H200",
     )
     show("gaps", rows)
 
