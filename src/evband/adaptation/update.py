@@ -126,8 +126,7 @@ def trip_effects(model: PowerModel, terms: Array) -> Array:
     unit = fm.y_std / fm.wheel[0] * 1000.0  # W/kg per standardised unit
     aero, roll = (terms[:, k] * fm.r_scale[k] for k in map(ROADS.index, ("aero", "rolling")))
     asked, unknown = cabin_of(terms, fm)
-    cabin = np.hypot(CABIN_SHARE * asked, CABIN_W_KG * USUAL_KG * unknown) / fm.wheel[0]
-    own = np.hypot(offset, cabin)
+    own = np.hypot(offset, np.hypot(CABIN_SHARE * asked, CABIN_W_KG * USUAL_KG * unknown) / fm.wheel[0])
     return np.asarray(np.stack([own, drag * aero, rolling * roll], 1) / unit)
 
 

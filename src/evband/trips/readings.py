@@ -52,9 +52,8 @@ class Readings:
     hz: float | None = None  # set only by a table that already is on the grid
     segment: tuple[NDArray[np.float64], NDArray[np.int32]] | None = None  # with hz: (time_s, segment) of every row
     truth: pl.DataFrame | None = None  # time_s and the columns true_* of a simulated table
-    doubt: str = (
-        ""  # a unit of the speed that the log does not name and that was assumed: a finding, which `fit` repeats
-    )
+    # a unit of the speed that the log does not name and that was assumed: a finding, which `fit` repeats
+    doubt: str = ""
 
 
 @dataclass(frozen=True)

@@ -65,9 +65,8 @@ class Alias:
     last: Mapping[str, int]
     low: float
     high: float
-    units: Mapping[str, str] = field(
-        default_factory=dict
-    )  # of names that the user gave with one, for logs that name none
+    # of names that the user gave with one, for logs that name none
+    units: Mapping[str, str] = field(default_factory=dict)
 
     def rank(self, name: str) -> float | None:
         """How good the claim of `name` (already plain) is: smaller is better; None: it claims nothing."""

@@ -17,10 +17,8 @@ DAY_S = 86_400.0
 DATED = 1e9  # seconds and more since 1970
 _JITTER_S = 1.0  # readings of several ECUs may be written a little out of order
 _HOUR_S, _PAUSE_S = 3600.0, 120.0  # by which clocks are put back; the longest silence while that happens
-_LEAST_MS, _SHORTEST_MS = (
-    5.0,
-    9000.0,
-)  # between rows: no log is written faster; of a log: in seconds, hours at one speed
+_LEAST_MS = 5.0  # between rows: no log is written faster
+_SHORTEST_MS = 9000.0  # of a log: as many seconds would be hours at one speed
 _PUT_BACK = (1, 2, 3)  # o'clock that it is once more where summer time ends
 _SLOWEST_MS2 = 0.002  # a drive that starts and ends at rest, even of hours, changes its speed faster; one of 0.2 m/s2 in ms as s does not
 _MONTHS = "jan feb mar apr may jun jul aug sep oct nov dec"
