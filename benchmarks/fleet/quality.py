@@ -54,9 +54,9 @@ def real_cars(data: Path) -> Iterator[Car]:
         trips = evband.read_trips(str(data / logs), hz=1.0, skipped=[])
         long = [t for t in trips if t.has("power_kw") and len(t) >= LEAST_S]
         found[car] = sheet_of(None, mass_kg=mass, cda_m2=cda, crr=crr), Trips(long[: LEARN + MOST_TEST])
-    taught = {
-        car: facts_of(learned(started(Base.load(), sheet), trips, 0, 0.9).model)
-        for car, (sheet, trips) in found.items()
+    taught = {  # members of different cars are different draws, as in a fleet
+        car: facts_of(learned(started(Base.load(), sheet, seed), trips, seed, 0.9).model)
+        for seed, (car, (sheet, trips)) in enumerate(found.items(), 100)
     }
     for car, (sheet, trips) in found.items():
         others = [facts for name, facts in taught.items() if name.split("_")[0] != car.split("_")[0]]

@@ -35,6 +35,8 @@ def car(number: int) -> tuple[Sheet, Specimen]:
     rng = np.random.default_rng([SEED, number])
     sheet = catalogue()[rng.integers(len(catalogue()))]
     drawn, printed = population.draw(rng), (sheet.mass_kg, sheet.cda_m2, sheet.crr)
+    while drawn.heavy != (sheet.mass_kg > population.HEAVY_KG):  # a bus has another heater and other roads than a car
+        drawn = population.draw(rng)
     off = np.exp(rng.standard_normal(3) * [population.MASS_ERROR, population.CDA_ERROR, population.CRR_ERROR])
     mass, cda, crr = np.array(printed) * off
     power = sheet.max_power_kw or 0.075 * sheet.mass_kg

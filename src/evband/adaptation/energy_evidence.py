@@ -175,7 +175,7 @@ def adapt_to_energy(model: PowerModel, trips: Sequence[TripEnergy], seed: int = 
     error = members.table[..., -1]
     for _ in range(ROUNDS):
         normal = members.normal((NU + 1) / (NU + (error / sd) ** 2) / sd**2 / alike)
-        error = members.errors(normal, precision)
+        error, _ = members.errors(normal, precision)
     noise = np.random.default_rng([seed, len(known)]).standard_normal(members.prior.shape)
     set_location(views, members.prior + normal.drawn(precision, noise))
     precision += normal.information
@@ -207,7 +207,8 @@ def _evidence(model: PowerModel, trips: Sequence[TripEnergy], seed: int) -> Evid
     bias = 0.0 if model.energy_ is None else model.errors_.bias  # that an energy has beside the rows' mean
     y = (np.array([trip.kw for trip in trips]) - bias) / model.feature_map_.y_std
     moving, readings = np.ones(len(trips), bool), np.full(len(trips), DENSE)
-    return Evidence(r, np.stack(states, 1), y, np.arange(len(trips)), moving, trip_effects(model, r), readings)
+    effects = trip_effects(model, r, ~moving)  # of their hills nothing is known
+    return Evidence(r, np.stack(states, 1), y, np.arange(len(trips)), moving, effects, readings)
 
 
 def _drive(model: PowerModel, trip: TripEnergy, seed: list[int]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:

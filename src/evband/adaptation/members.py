@@ -28,7 +28,10 @@ EARLY, MANY_ROWS = 5, 400  # rows that are thinned to one, where there are many
 THINNED = np.float32  # precision of thinned rows' tables: they only find the weights of the last round
 FEWEST_ROWS = 30
 EFFECTS = 3  # of a trip
-NEXT_TRIP = 0.02  # of their variance counts as noise where the scale is learned: the next trip has its own
+NEXT_TRIP, NEXT_TRIP_COUNTS = (
+    0.01,
+    6.0,
+)  # how far effects vary, in units of their variance, and as how many trips that counts
 MOST_BYTES = 4 << 20  # of the tables of members that go side by side: they stay in a cache
 TINY = 1e-10  # of the mean information, where a direction has none
 
@@ -172,20 +175,31 @@ class Members:
             (information + np.swapaxes(information, 1, 2)) / 2, gain, tuple(map(_Trip, covariance, cross, moment))
         )
 
-    def errors(self, normal: Normal, precision: Array) -> Array:
-        """[members, rows] after a step, without the trip's own effects."""
+    def errors(self, normal: Normal, precision: Array) -> tuple[Array, Array]:
+        """After a step: errors [members, rows] without the trips' own effects, and these, [trips, members, 3]."""
         step = normal.step(precision)
-        error = np.empty(self.table.shape[:2])
-        for rows, (covariance, cross, moment) in zip(self.groups, normal.trips, strict=True):
-            effects = _times(covariance, moment - _times(np.swapaxes(cross, 1, 2), step))
-            moved = np.concatenate([-step, -effects, np.ones((len(step), 1))], 1)
+        error, effects = np.empty(self.table.shape[:2]), np.empty((len(self.groups), len(step), EFFECTS))
+        for rows, (covariance, cross, moment), effect in zip(self.groups, normal.trips, effects, strict=True):
+            effect[:] = _times(covariance, moment - _times(np.swapaxes(cross, 1, 2), step))
+            moved = np.concatenate([-step, -effect, np.ones((len(step), 1))], 1)
             error[:, rows] = _times(self.table[:, rows], moved)
-        return error
+        return error, effects
 
-    def ahead(self, error: Array) -> Array:
-        """Errors as large as those of a trip with other effects than these: what few trips had in common need not be the car's."""
-        effects = np.einsum("mrk,mrk->mr", *(self.table[..., self.size : -1],) * 2)
-        return np.asarray(np.copysign(np.sqrt(error**2 + NEXT_TRIP * effects), error))
+    def ahead(self, error: Array, effects: Array, known: int) -> Array:
+        """Errors as large as those of the next trip, whose effects are its own, where `known` trips were learned from before."""
+        variance = of_next(effects.sum(0), (effects**2).sum(0), len(effects), known)
+        more = _times(self.table[..., self.size : -1] ** 2, variance)
+        return np.asarray(np.copysign(np.sqrt(error**2 + more), error))
+
+
+def of_next(total: Any, squares: Any, count: Any, known: Any) -> Any:
+    """Variance of the next trip's effects: of n trips' effects b about the mean of all, m earlier ones too, and a prior,
+
+    (k t + sum b^2 - (sum b)^2 / (n + m)) / (k + n - [m = 0])
+    """
+    return (NEXT_TRIP_COUNTS * NEXT_TRIP + squares - total**2 / (count + known)) / (
+        NEXT_TRIP_COUNTS + count - (known == 0)
+    )
 
 
 def _times(matrices: Array, vectors: Array) -> Array:

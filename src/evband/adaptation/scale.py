@@ -22,7 +22,7 @@ from evband.network.inference import softplus
 Array = NDArray[np.float64]
 
 SCALE_CORRELATED = 10.0  # rows that count as one, at 1 Hz
-TRIP_SCALE_SDS = np.array([0.1, 0.25, 0.5])  # of the log scale, from trip to trip; a car's is any of them alike
+TRIP_SCALE_SDS = np.array([0.1, 0.2, 0.4])  # of the log scale, from trip to trip; a car's is any of them alike
 OFFSETS = np.linspace(-3.0, 3.0, 121)  # of the log scale
 NEAR = (
     np.exp(-((OFFSETS[:, None] - OFFSETS) ** 2) / (2 * TRIP_SCALE_SDS[:, None, None] ** 2))

@@ -26,10 +26,10 @@ from evband.adaptation.members import (
     LAGS,
     MANY_ROWS,
     MOST_CORRELATED,
-    NEXT_TRIP,
     ROUNDS,
     TINY,
     Evidence,
+    of_next,
     together,
 )  # fmt: skip
 from evband.adaptation.scale import NEAR, OFFSETS, SCALE_CORRELATED, SQUARE, TRIP_SCALE_SDS, Offsets, ranks_of
@@ -140,6 +140,7 @@ class Cars:
     nu: Tensor
     log_prior: Tensor  # [cars, offsets] of the log scale's offset
     alike: Tensor  # [cars, members, members] 1 where two count correlated rows together
+    known: Tensor  # [cars, 1, 1] trips
 
     @classmethod
     def of(cls, asks: Sequence[Update], device: torch.device) -> Cars:
@@ -153,7 +154,7 @@ class Cars:
             mean, sd = state.scale
             found.append((
                 location(views), state.precision, views["head_b"][:, 0], views["head_w"][:, 1], state.neutral,
-                degrees_of_freedom(arch, views), -((OFFSETS - mean) ** 2) / (2 * sd**2), alike,
+                degrees_of_freedom(arch, views), -((OFFSETS - mean) ** 2) / (2 * sd**2), alike, np.full((1, 1), state.trips),
             ))  # fmt: skip
         return cls(*(_tensor(np.stack(each), device) for each in zip(*found, strict=True)))
 
@@ -268,16 +269,19 @@ class Batch:
         gain = self.by_car(gram[..., :size, -1] - _times(half, moment))
         return Normal((information + information.mT) / 2, gain, covariance, cross, moment)
 
-    def errors(self, normal: Normal) -> Tensor:
-        """As `Members.errors`: [trips, members, rows]."""
+    def errors(self, normal: Normal) -> tuple[Tensor, Tensor]:
+        """As `Members.errors`: [trips, members, rows], and [trips, members, 3]."""
         step = normal.step(self.cars.precision)[self.owner]
         effects = _times(normal.covariance, normal.moment - _times(normal.cross.mT, step))
         moved = torch.cat([-step, -effects, torch.ones_like(step[..., :1])], -1)
-        return _times(self.table, moved)
+        return _times(self.table, moved), effects
 
-    def ahead(self, error: Tensor) -> Tensor:
+    def ahead(self, error: Tensor, effects: Tensor) -> Tensor:
         """As `Members.ahead`."""
-        return torch.copysign((error**2 + NEXT_TRIP * (self.table[..., self.size : -1] ** 2).sum(-1)).sqrt(), error)
+        count = self.shares.sum(1)[:, None, None]
+        variance = of_next(self.by_car(effects), self.by_car(effects**2), count, self.cars.known)[self.owner]
+        more = _times(self.table[..., self.size : -1] ** 2, variance)
+        return torch.copysign((error**2 + more).sqrt(), error)
 
 
 def updated_of(asks: list[Update], device: torch.device) -> list[Any]:
@@ -287,10 +291,10 @@ def updated_of(asks: list[Update], device: torch.device) -> list[Any]:
     error = first.table[..., -1]
     for _ in range(ROUNDS - 1):
         normal, _ = first.reweighted(error)
-        error = first.errors(normal)
+        error, _ = first.errors(normal)
     del first
     batch = Batch([ask.rows for ask in asks], cars, device)
-    normal, offsets = batch.reweighted(batch.ahead(batch.errors(normal)))
+    normal, offsets = batch.reweighted(batch.ahead(*batch.errors(normal)))
     noise = _tensor(np.stack([noise_of(ask.model, ask.seed) for ask in asks]), device)
     weights = (cars.prior + normal.drawn(cars.precision, noise)).cpu().numpy()
     precision = (cars.precision + normal.information).float().cpu().numpy()

@@ -11,9 +11,10 @@ rows (trip effects integrated out),
 
 which turns draws from the prior into draws from the posterior (a perturbed, anchored MAP; exact for Gaussian noise).
 The next log goes on from P + A. Then the scale: how noisy the log is, from rows on the move and errors e without the
-trips' own effects, taken as sqrt(e^2 + k z.z) because the next trip will have its own (few trips may be alike by chance, so
-it is their prior variance and not what they show), each trip a draw about the car's own level, nearer to it in some cars than
-in others. Where the temperature is unknown, a trip's own offset is larger: nobody knows whether it heats.
+trips' own effects, taken as sqrt(e^2 + sum_k v_k z_k^2), v_k the variance of the next trip's effects as far as these trips tell
+(`members.of_next`), each trip a draw about the car's own level, nearer to it in some cars than in others. Where the
+temperature is unknown, a trip's own offset is larger: nobody knows whether it heats. Where the hills are known, its share of
+rolling resistance is smaller.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 CABIN_W_KG = 3.0  # deviation of a trip's own offset in a car of `USUAL_KG` that does not log the temperature
+ON_KNOWN_HILLS = 0.4  # of a trip's own share of rolling resistance, which unknown hills look like
 CABIN_SHARE = 0.8  # that of a trip's own share of what cabins draw in its weather: some are off, some on full
 
 
@@ -99,8 +101,8 @@ def evidence_of(
     terms, moving = r[known].astype(float), speed_kmh[known] >= STANDING_KMH
     features = model.feature_map_
     assert isinstance(features, SheetMap)
-    y, readings = power_kw[known] / features.y_std, features.readings_of(x[known])
-    return Evidence(terms, h, y, trip[known], moving, trip_effects(model, terms), readings)
+    y, effects = power_kw[known] / features.y_std, trip_effects(model, terms, features.grade_known(x[known]))
+    return Evidence(terms, h, y, trip[known], moving, effects, features.readings_of(x[known]))
 
 
 def measured(power_kw: Array) -> NDArray[np.bool_]:
@@ -117,9 +119,9 @@ def measured(power_kw: Array) -> NDArray[np.bool_]:
     return np.asarray(known)
 
 
-def trip_effects(model: PowerModel, terms: Array) -> Array:
+def trip_effects(model: PowerModel, terms: Array, hills: NDArray[np.bool_]) -> Array:
     """z of rows: a trip's own offset, of which the weather tells how far the cabin may move it, its share of drag and of
-    rolling resistance, each of unit variance."""
+    rolling resistance (less where its `hills` are known), each of unit variance."""
     offset, drag, rolling = model.adaptation_.trip_effect
     fm = model.feature_map_
     assert isinstance(fm, SheetMap)
@@ -127,7 +129,7 @@ def trip_effects(model: PowerModel, terms: Array) -> Array:
     aero, roll = (terms[:, k] * fm.r_scale[k] for k in map(ROADS.index, ("aero", "rolling")))
     asked, unknown = cabin_of(terms, fm)
     own = np.hypot(offset, np.hypot(CABIN_SHARE * asked, CABIN_W_KG * USUAL_KG * unknown) / fm.wheel[0])
-    return np.asarray(np.stack([own, drag * aero, rolling * roll], 1) / unit)
+    return np.asarray(np.stack([own, drag * aero, rolling * np.where(hills, ON_KNOWN_HILLS, 1.0) * roll], 1) / unit)
 
 
 def updated(model: PowerModel, rows: Evidence, trips: int, traces: Sequence[str], seed: int = 0) -> PowerModel:
@@ -144,8 +146,9 @@ def updated(model: PowerModel, rows: Evidence, trips: int, traces: Sequence[str]
         error = first.table[..., -1]
         for _ in range(ROUNDS - 1):
             normal, _ = first.reweighted(error, scale)
-            error = first.errors(normal, precision[some])
-        normal, offsets = members.reweighted(members.ahead(members.errors(normal, precision[some])), scale)
+            error, _ = first.errors(normal, precision[some])
+        next_errors = members.ahead(*members.errors(normal, precision[some]), before.trips)
+        normal, offsets = members.reweighted(next_errors, scale)
         set_location(views, members.prior + normal.drawn(precision[some], noise[some]), some)
         precision[some] += normal.information
         views["head_b"][some, 1] = before.neutral[some] + offsets.of_a_trip(ranks[some])

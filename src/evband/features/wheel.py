@@ -90,10 +90,16 @@ class SheetMap(FeatureMap):
 
     def readings_of(self, x: np.ndarray) -> np.ndarray:
         """[rows]: speed readings per second that inputs [rows, inputs] were made of, 1 to `DENSE`."""
-        if not self.dense:
-            return np.full(len(x), DENSE)
-        k = self.input_names.index(READINGS)
-        return np.asarray(np.clip(x[:, k] * self.x_scale[k] + self.x_shift[k], 1.0, DENSE))
+        return np.clip(self._input(x, READINGS), 1.0, DENSE) if self.dense else np.full(len(x), DENSE)
+
+    def grade_known(self, x: np.ndarray) -> np.ndarray:
+        """[rows] bool: whether inputs [rows, inputs] were made with a slope."""
+        return self._input(x, "grade known") > 0.5
+
+    def _input(self, x: np.ndarray, name: str) -> np.ndarray:
+        """[rows] before they were scaled."""
+        k = self.input_names.index(name)
+        return np.asarray(x[:, k] * self.x_scale[k] + self.x_shift[k])
 
     def terms(self, signals: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         """Those of the car on the sheet."""
