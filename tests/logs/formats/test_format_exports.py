@@ -64,6 +64,29 @@ def test_leaf_spy_without_an_epoch_and_over_two_drives(tmp_path):
     assert trips.ids == ("log_1", "log_2")
 
 
+def test_leaf_spy_units_follow_the_phone_not_each_other(tmp_path):
+    """A British phone: mph, feet, but C; the car tells its own speed."""
+    head = LEAF.replace("Max CP mV", "Pack T1 C").replace("Gear", "Gear, Speed1")
+    rows = [
+        leaf_row(i, 30, 5000 + 0.0667 * i).replace(",4000,", ",10.9,").replace(",50,17", ",8,17") for i in range(100)
+    ]
+    rows = [row.replace("\n", f",{4800 + i}\n") for i, row in enumerate(rows)]
+    (trip,) = read(tmp_path, head + "".join(rows))
+    assert median(trip, "speed_kmh") == pytest.approx(48.495)
+    assert median(trip, "ambient_temp_c") == 8.0
+    assert median(trip, "elevation_m") == pytest.approx(149.5 * 0.3048)
+    dead = head + "".join(row.rpartition(",")[0] + ",0\n" for row in rows)
+    (trip,) = read(tmp_path, dead)
+    assert median(trip, "speed_kmh") == pytest.approx(30 * 1.609344)
+
+
+def test_leaf_spy_without_a_fix(tmp_path):
+    rows = [leaf_row(i, -3.6 if 20 <= i < 50 else 72.0, 5000 + 0.1 * i) for i in range(100)]
+    (trip,) = read(tmp_path, LEAF + "".join(rows))
+    assert trip.series("speed_kmh")[1].tolist() == [72.0] * 70
+    assert any("30 rows have no speed" in note for note in trip.report.notes)
+
+
 POSITIONS = "id,date,latitude,longitude,speed,power,odometer,battery_level,outside_temp,elevation,drive_id,car_id\n"
 
 
