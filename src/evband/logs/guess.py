@@ -37,10 +37,10 @@ def guess_map(path: Path) -> str:
 
 def _written(path: Path, header: list[str], frame: pl.DataFrame) -> str:
     when = _time_column(header, frame)
-    found = claims.find(
-        [(str(i), *claims.split_unit(name)) for i, name in enumerate(header) if name and i != when],
-        alias_table.table({}),
-    )
+    named = [(str(i), *claims.split_unit(name)) for i, name in enumerate(header) if name and i != when]
+    aliases = alias_table.table({})
+    bare = claims.bare_speed(named, aliases)  # last, for tables that know no better
+    found = [*claims.find(named, aliases), *([bare] if bare else [])]
     chosen: dict[str, claims.Claim] = {}
     for claim in found:
         if claim.channel not in chosen and claim.column not in {c.column for c in chosen.values()}:

@@ -19,7 +19,7 @@ from evband.errors import EvbandError, FormatError, LogError, SettingsError
 from evband.files import read_toml
 from evband.logs import border, gridded, places, tidy
 from evband.logs.cleaning import clean
-from evband.logs.formats import excel, naming
+from evband.logs.formats import excel, named_units, naming
 from evband.logs.formats.text import UTF16, is_binary
 from evband.logs.overlap import without_copies
 from evband.terrain import Tiles
@@ -232,7 +232,7 @@ def _read(path: Path, data: bytes, options: ReadOptions) -> list[Readings]:
             border.foreseen(path, module.NAME),
             np.errstate(over="ignore"),
         ):  # 1e308 in another unit: dropped as infinite
-            if module.detect(head):
+            if module.detect(head) or (module is named_units and module.detect(head, options.aliases)):
                 readings: list[Readings] = module.read(path, data, options)
                 return readings
     raise FormatError(f"{path}: {_unknown(path, head)}")
@@ -248,6 +248,11 @@ def _unknown(path: Path, head: bytes) -> str:
     begins = head.decode(coding, "replace").lstrip("\ufeff").strip().split("\n")[0][:80].strip()
     if not begins:
         return "this file is empty; export the drive again."
+    if speed := named_units.bare_speed(head):
+        return (
+            f"its speed {speed!r} names no unit; add it with --alias 'speed_kmh={speed} (km/h)' (or mph, m/s), "
+            f"or in the map that evband inspect {path} --write-map map.toml writes."
+        )
     return (
         f'no reader knows this file, which begins "{begins}"; if it is a table, evband inspect {path} --write-map map.toml '
         "writes a first guess of its columns, to correct and to give with --map."

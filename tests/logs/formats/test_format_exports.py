@@ -132,7 +132,7 @@ def test_teslamate_without_the_column_of_drives_is_cut_where_it_is_silent(tmp_pa
 
 def test_a_clock_of_seconds_is_not_scan_my_teslas(tmp_path):
     rows = "".join(f"{0.5 * i},{50 + i % 9},350,{20 + i % 5}\n" for i in range(100))
-    with pytest.raises(EvbandError, match="no reader knows"):
+    with pytest.raises(EvbandError, match="its speed 'Speed' names no unit"):
         read(tmp_path, "Time,Speed,Battery voltage,Battery current\n" + rows)
 
 

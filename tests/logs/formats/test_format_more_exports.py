@@ -166,6 +166,37 @@ def test_cars_and_trips_in_one_table_stay_apart(tmp_path):
     assert all(len(trip) == 60 for trip in trips)
 
 
+def test_a_speed_without_a_unit_is_asked_for_and_an_alias_tells_it(tmp_path):
+    rows = "".join(f"{1_700_000_000 + i},{30 + i % 20},{380 - i % 3},{20 + i % 5}\n" for i in range(100))
+    table = "timestamp,vehicle_speed,hv_battery_voltage,hv_battery_current\n" + rows
+    with pytest.raises(EvbandError, match=r"names no unit; add it with --alias 'speed_kmh=vehicle_speed \(km/h\)'"):
+        read(tmp_path, table)
+    (trip,) = read(tmp_path, table, aliases={"speed_kmh": ["vehicle_speed (mph)"]})
+    assert median(trip, "speed_kmh") == pytest.approx(39.5 * 1.609344)
+    assert "power_kw" in trip.channels
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "vin,time,vehiclestatus,speed,summileage,sumvoltage,sumcurrent,soc,max_cell_volt",
+        "VID,TIME,CHARGE_STATUS,SPEED,SUM_MILE,SUM_VOLTAGE,SUM_CURRENT,SOC,MAX_CELL_VOLT",
+        "车架号,数据采集时间,车辆状态,车速,累计里程,总电压,总电流,SOC,最高电压",
+    ],
+)
+def test_the_chinese_standard_fixes_its_units(tmp_path, header):
+    rows = [
+        f"LX{car},2019-01-10 01:{i // 6:02}:{10 * (i % 6):02},1,{50 + i % 9}.0,{20000 + 0.15 * i:.1f},370.5,{40 + i % 7}.5,80,4.1\n"
+        for car in (1, 2)
+        for i in range(60)
+    ]
+    trips = read(tmp_path, header + "\n" + "".join(rows))
+    assert trips.ids == ("LX1", "LX2")
+    assert median(trips[0], "speed_kmh") == 54.0
+    assert median(trips[0], "power_kw") == pytest.approx(370.5 * 43.5 / 1000, rel=0.05)
+    assert any("GB/T 32960" in note for note in trips[0].report.notes)
+
+
 def download(unit="", how="none", **names):
     """A history whose speed is in `unit`, told `how`: in a column, in the attributes, at the end of the entity's name, or not at all."""
     units = {"sensor.zoe_speed": unit, "sensor.zoe_outside_temperature": "°F", "sensor.zoe_battery_power": "kW"}

@@ -58,6 +58,13 @@ def find(columns: Iterable[tuple[str, str, str]], aliases: Mapping[str, Alias]) 
     return sorted(claims, key=lambda claim: claim.rank)
 
 
+def bare_speed(columns: Iterable[tuple[str, str, str]], aliases: Mapping[str, Alias]) -> Claim | None:
+    """The best of the (column, name, unit) triples without a unit that would be a speed with one."""
+    named = [(column, name, CHANNELS["speed_kmh"].unit) for column, name, unit in columns if not unit]
+    found = (claim for claim in find(named, aliases) if claim.channel == "speed_kmh")
+    return next((replace(claim, unit=None, spelled="") for claim in found), None)
+
+
 def _claim(column: str, name: str, unit: str, channel: str, alias: Alias) -> Claim | None:
     rank = alias.rank(plain(name))
     spelled = unit = unit or alias.units.get(plain(name), "")

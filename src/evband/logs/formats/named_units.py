@@ -7,7 +7,7 @@ column without a unit is taken only where its name leaves no doubt, as in every 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from evband.channels import COORDINATES, VALUES, from_unit
 from evband.errors import LogError
 from evband.logs.formats import aliases as alias_table
-from evband.logs.formats import cell_units, claims, clock, columns, text
+from evband.logs.formats import cell_units, claims, clock, columns, gbt_32960, text
 from evband.logs.formats.naming import trip_id
 from evband.logs.formats.units import is_unit, unit_for, units_row
 from evband.trips.readings import Readings, ReadOptions
@@ -72,17 +72,29 @@ def split(header: str) -> tuple[str, str]:
 def _names(header: list[str], below: list[str]) -> Names:
     units = units_row(below) or [cell_units.unit_of(cell) for cell in below]
     units += [""] * (len(header) - len(units))
-    return [(name, unit or under) for (name, unit), under in zip(map(split, header), units, strict=False)]
+    standard = gbt_32960.names(header)
+    named = [standard.get(name) or split(name) for name in header]
+    return [(name, unit or under) for (name, unit), under in zip(named, units, strict=False)]
 
 
-def detect(head: bytes) -> bool:
-    """A time, and a speed with its unit."""
+def detect(head: bytes, aliases: Mapping[str, Sequence[str]] | None = None) -> bool:
+    """A time, and a speed with its unit, which the user's own `aliases` may name."""
     below = text.below_header(head)
     names = _names(text.header(head)[0], below)
-    found = claims.find([(name, name, unit) for name, unit in names if name and unit], alias_table.table({}))
-    return (
-        any(claim.channel == "speed_kmh" and claim.unit for claim in found) and _time_column(names, below) is not None
-    )
+    found = claims.find(_claimable(names), alias_table.table(aliases or {}))
+    return any(c.channel == "speed_kmh" and c.unit for c in found) and _time_column(names, below) is not None
+
+
+def bare_speed(head: bytes) -> str | None:
+    """The speed of a table that lacks nothing but its unit."""
+    below = text.below_header(head)
+    names = _names(text.header(head)[0], below)
+    found = claims.bare_speed(_claimable(names), alias_table.table({}))
+    return found.column if found and _time_column(names, below) is not None else None
+
+
+def _claimable(names: Names) -> list[tuple[str, str, str]]:
+    return [(name, name, unit) for name, unit in names if name]
 
 
 def read(path: Path, data: bytes, options: ReadOptions) -> list[Readings]:
@@ -102,6 +114,7 @@ def read(path: Path, data: bytes, options: ReadOptions) -> list[Readings]:
     trips = []
     parts = _parts(path, frame, names)
     bare, guess = _bare(pl.concat([part for _, part in parts]), names, when, found)
+    guess += [gbt_32960.NOTE] if gbt_32960.names(table.header) else []
     ends = np.cumsum([part.height for _, part in parts])
     for (name, part), end in zip(parts, ends, strict=True):
         known = None if bare is None else bare[end - part.height : end]
