@@ -176,6 +176,21 @@ def test_a_speed_without_a_unit_is_asked_for_and_an_alias_tells_it(tmp_path):
     assert "power_kw" in trip.channels
 
 
+def test_evdash_is_negative_on_discharge_and_says_minus_one_for_unknown(tmp_path):
+    rows = [
+        {"carType": 0, "currTime": 1640995200 + 2 * i, "lat": 48.1, "lon": -1, "alt": 210, "speedKmh": 50 + i % 5, "socPerc": 80.5,
+         "batPowKw": -9.25, "batPowA": -25.0, "batV": 370.0, "outC": -1 if i < 3 else 8}
+        for i in range(60)
+    ]  # fmt: skip
+    rows[0] |= {"batPowKw": -1, "batPowA": -1, "batV": -1}
+    (trip,) = read(tmp_path, "".join(json.dumps(row) + ",\n" for row in rows), "log.json")
+    assert trip.report.format == "evDash"
+    assert trip.series("power_kw")[1].tolist() == pytest.approx([9.25] * 59)
+    assert median(trip, "speed_kmh") == 52.0
+    assert trip.series("ambient_temp_c")[1].tolist() == [8.0] * 57
+    assert len(trip.series("battery_voltage_v")[0]) == 59
+
+
 @pytest.mark.parametrize(
     "header",
     [

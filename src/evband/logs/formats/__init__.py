@@ -12,6 +12,7 @@ from evband.logs.formats import (
     car_scanner_wide,
     chargecar,
     dynamometer,
+    evdash,
     home_assistant,
     leaf_spy,
     mapped,
@@ -30,6 +31,7 @@ from evband.logs.formats import (
 FORMATS: tuple[ModuleType, ...] = (
     mdf,
     home_assistant,
+    evdash,
     abrp,
     car_scanner_long,
     torque_pro,

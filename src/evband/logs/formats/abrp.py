@@ -52,7 +52,7 @@ def read(path: Path, data: bytes, options: ReadOptions) -> list[Readings]:
     values: dict[str, tuple[array[float], array[float]]] = {}
     seen: dict[str, None] = {}
     charging = 0
-    for number, sample in _samples(path, data):
+    for number, sample in samples(path, data):
         when = telemetry.time_of(sample)
         if when is None:
             raise LogError(f"{path}: line {number} has no time; every object needs utc (seconds).")
@@ -89,7 +89,7 @@ def _from_csv(path: Path, data: bytes, keys: dict[str, str]) -> list[Readings]:
     return columns.drives(path, NAME, columns.series(table.frame, table.header, keys, time), (*notes, *table.notes))
 
 
-def _samples(path: Path, data: bytes) -> Iterator[tuple[int, dict[str, Any]]]:
+def samples(path: Path, data: bytes) -> Iterator[tuple[int, dict[str, Any]]]:
     """Objects one by one: as Python's objects, all of a file at once would take ten times its size."""
     source = text.decode(data)
     if source.lstrip().startswith("["):
