@@ -139,6 +139,7 @@ def test_a_table_that_names_its_units_needs_no_map(tmp_path):
         ("timestamp,speed_mph,power_w", "{ns},{mph},{w}"),
         ("t [s],VehSpd [km/h],BattCurr [A],HV_Batt_Volt [V]", "{i},{v},{a},400"),
         ("utc,soc,power,speed,is_charging", "{ns},50,{p},{v},0"),  # keys of ABRP
+        ("timestamps,SPEED,HV_POWER", "{i}.000000,{v} kilometer_per_hour,{w} watt"),  # asammdf's time, Pint's units
         ("Lap,Elapsed Time (ms),Speed (MPH),Power Level (KW)", "1,{i}000,{mph},{p}"),
     ],
 )

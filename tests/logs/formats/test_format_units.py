@@ -67,7 +67,7 @@ def test_the_shipped_table_claims_each_of_its_names():
      "[BMS] Auxillary Battery Voltage", "OBD Module Voltage", "[ICCU] Aux. Battery Current", "[BMS] Available Discharge Power", "Battery DC Max Voltage",
      "[MCU] EOP Torque", "[ADAS] Lateral acceleration", "[BMS] Battery Inlet Temperature", "12V Batteriestrom", "[C6.Charger] Hochspannungsgleichstrom Onboardlader",
      "State of health", "[ICCU] Aux. Battery State of Charge", "PTC heater battery kW", "[MCU] Motor phase current (rms)", "Geschwindigkeit Radsensor Durchschnitt",
-     "Макс. ток заряда батареи", "Напряжение ячейки батареи", "Средняя скорость", "Скорость вращения колеса", "Напряжение 12В батареи",
+     "Макс. ток заряда батареи", "Напряжение ячейки батареи", "Средняя скорость", "Скорость вращения колеса", "Напряжение 12В батареи", "[EVC] 14V battery current",
      "Maksymalny prąd baterii", "Ortalama hız", "单体电池电压", "배터리 충전 전류", "Akun latausvirta"],
 )  # fmt: skip
 def test_what_only_sounds_alike_claims_nothing(name):

@@ -24,7 +24,7 @@ from evband.trips.readings import Readings, ReadOptions
 
 NAME = "table with units"
 TIMES = (
-    "time", "timestamp", "time stamp", "date time", "datetime", "utc", "elapsed time", "elapsed", "epoch", "t", "local time", "time utc",
+    "time", "timestamp", "timestamps", "time stamp", "date time", "datetime", "utc", "elapsed time", "elapsed", "epoch", "t", "local time", "time utc",
     "zeit", "zeitstempel", "datum uhrzeit", "uhrzeit", "temps", "horodatage", "hora", "czas", "cas", "tijd", "date", "datum",
 )  # fmt: skip
 _DAYS = ("date", "datum")

@@ -10,9 +10,9 @@ from evband.channels import known_units
 
 # unit of evband.channels -> other spellings, by language and habit; compared after `_plain`
 _SPELLINGS = {
-    "km/h": "kmh kph kmph km/hr kmhr km/u km/t kilometers/hour kilometres/hour км/ч км/год",
-    "mph": "mi/h mi/hr miles/h mile/h miles/hour mil/h milles/h mijl/u",
-    "m/s": "mps meters/second metres/second meter/second м/с",
+    "km/h": "kmh kph kmph km/hr kmhr km/u km/t kilometers/hour kilometres/hour kilometerperhour км/ч км/год",
+    "mph": "mi/h mi/hr miles/h mile/h miles/hour mileperhour mil/h milles/h mijl/u",
+    "m/s": "mps meters/second metres/second meter/second meterpersecond м/с",
     "kn": "kt kts knots",
     "m/s2": "m/s/s mps2 m/sec2 meters/second2 м/с2",
     "g": "gs g's gee",
@@ -25,7 +25,7 @@ _SPELLINGS = {
     "k": "kelvin",
     "nm": "n-m newtonmeter newtonmeters нм",
     "lbft": "lb-ft lbf-ft lbfft ft-lb ftlb ft-lbf ftlbf ft-lbs",
-    "rpm": "tr/min obr/min ot/min giri/min omw/min tpm /min об/мин 1/min u/min r/min rev/min min-1",
+    "rpm": "tr/min obr/min ot/min giri/min omw/min tpm /min об/мин 1/min u/min r/min rev/min min-1 revolutionsperminute",
     "n": "newton newtons",
     "lbf": "lb lbs",
     "v": "volt volts vdc в",
