@@ -40,7 +40,8 @@ def minutes(trip: Trip) -> pl.DataFrame | None:
         grid = trip.on_grid(min(1.0, trip.rate_hz))
     except EvbandError:
         return None
-    assert grid.hz is not None
+    if grid.hz is None or not grid.has("power_kw"):  # a lone reading of power is the mean of no bin
+        return None
     hours = 1.0 / grid.hz / 3600.0
     temperature = pl.col("ambient_temp_c") if grid.has("ambient_temp_c") else pl.lit(None, pl.Float64)
     known = grid.table.filter(pl.col("power_kw").is_not_null() & pl.col("speed_kmh").is_not_null())

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from evband.errors import EvbandError
+from evband.logs.consumption import minutes
 from evband.logs.reading import read_trips
 
 
@@ -272,3 +273,8 @@ def test_home_assistants_units_that_change_are_unknown_or_written_by_python(tmp_
     both = [f"""{front},,"{{'unit_of_measurement': '{unit}'}}\"""" for front, _, unit in python]
     (trip,) = read(tmp_path, "\n".join(["entity_id,state,last_changed,unit,attributes", *both]), "history.csv")
     assert trip.table.equals(whole.table)
+
+
+def test_a_lone_reading_of_power_is_no_consumption(tmp_path):
+    (trip,) = read(tmp_path, "time_s,speed_kmh,battery_voltage_v,battery_current_a\n0,5,,\n1,6,350,9\n")
+    assert minutes(trip) is None
