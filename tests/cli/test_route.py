@@ -33,6 +33,16 @@ def test_a_file_as_table_json_and_profile(run, tmp_path):
     assert json.loads(run("profile.csv", "--json")[1])["distance_km"] == pytest.approx(10.56, abs=0.01)
 
 
+def test_legs_of_a_sparse_profile_by_time(run, tmp_path):
+    (tmp_path / "time.csv").write_text("time_s,speed_kmh\n0,0\n900,90\n")
+    found = json.loads(run("time.csv", "--json", "-o", "profile.csv")[1], parse_constant=pytest.fail)
+    for leg in found["legs"]:  # v^2 = 90^2 x share of the way, and the mean of an even acceleration is that of its ends
+        ends = [90 * np.sqrt(leg[end] / found["distance_km"]) for end in ("from_km", "to_km")]
+        assert leg["fastest_kmh"] == pytest.approx(ends[1], abs=0.1)
+        assert leg["speed_kmh"] == pytest.approx(np.mean(ends), abs=0.1)
+    assert json.loads(run("profile.csv", "--json")[1])["duration_s"] == pytest.approx(900, rel=0.02)
+
+
 def test_a_distance_at_a_speed(run):
     status, out, _ = run("--distance-km", "120", "--speed-kmh", "110")
     assert status == 0

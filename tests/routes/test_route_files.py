@@ -10,6 +10,7 @@ from evband.errors import LogError
 from evband.routes import read_route
 from evband.routes.legs import legs, profile_of
 from evband.routes.reading import read_way
+from evband.terrain import Tiles
 from router_answers import LAT, LON, STEP, encoded, osrm, valhalla
 
 NS = 'xmlns="http://www.topografix.com/GPX/1/1"'
@@ -100,12 +101,25 @@ def test_bad_files(tmp_path, content, says):
     assert "\n" not in str(problem.value)
 
 
+def test_a_point_with_an_empty_elevation_has_none(tmp_path):
+    points = "".join(f'<rtept lat="47.{i}" lon="9.5"><ele></ele></rtept>' for i in range(10, 20))
+    assert "elevation_m" not in read_route(write(tmp_path, "a.gpx", f"<gpx><rte>{points}</rte></gpx>")).channels
+
+
+def test_tiles_are_asked_on_both_sides_of_180_degrees(tmp_path):
+    for name, height in (("S17E179.hgt", 20), ("S17W180.hgt", 40)):
+        np.full((121, 121), height, dtype=">i2").tofile(tmp_path / name)
+    points = "".join(f'<rtept lat="-16.8" lon="{lon}"/>' for lon in (179.8, 179.98, -179.98, -179.8))
+    way = read_way(write(tmp_path, "a.gpx", f"<gpx><rte>{points}</rte></gpx>")).with_elevation(Tiles(tmp_path))
+    assert set(np.round(way.elevation[1])) == {20.0, 40.0}
+
+
 def test_geojson_with_elevation_and_road_classes(tmp_path):
     def line(first, last, **properties):
         points = [[9.5, 47 + i / 1000, 400 + i] for i in range(first, last + 1)]
         return {"type": "Feature", "properties": properties, "geometry": {"type": "LineString", "coordinates": points}}
 
-    features = [line(0, 20, highway="motorway"), line(20, 30, maxspeed="50"), line(30, 40, speed_kmh=33)]
+    features = [line(0, 20, highway="motorway"), line(20, 30, maxspeed="50"), line(30, 40, speed_kmh="33", maxspeed=50)]
     route = read_route(write(tmp_path, "a.geojson", {"type": "FeatureCollection", "features": features}))
     km = route.distance_km(route.time_s)
     assert np.interp([1.5, 2.8, 4.0], km, route.speed_kmh) == pytest.approx([110, 45, 33], abs=1)

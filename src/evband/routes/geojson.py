@@ -82,9 +82,12 @@ def _speeds(properties: dict[str, Any], points: int) -> Array:
     segments = properties.get("segments")
     if isinstance(segments, list):
         return _from_steps(segments, points)
-    own = properties.get("speed_kmh")
-    if isinstance(own, int | float) and not isinstance(own, bool) and 0 < own <= FASTEST_KMH:
-        return np.full(points, float(own))
+    try:
+        own = float(str(properties["speed_kmh"]))  # also written as text
+    except (LookupError, ValueError):
+        own = float("nan")
+    if 0 < own <= FASTEST_KMH:
+        return np.full(points, own)
     return np.full(points, road_speed(properties.get("highway"), properties.get("maxspeed")))
 
 

@@ -62,7 +62,8 @@ class _Reader:
         self._depth -= 1
         if name in ("ele", "time") and self._point is not None and self._text is not None:
             text = "".join(self._text).strip()
-            self._point[name] = self._number(text, WORDS[name]) if name == "ele" else _seconds(text)
+            if text:
+                self._point[name] = self._number(text, WORDS[name]) if name == "ele" else _seconds(text)
             self._text = None
         elif name in self.points and self._point is not None:
             p, nan = self._point, float("nan")

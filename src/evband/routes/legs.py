@@ -49,18 +49,23 @@ def _own_km(route: Route) -> np.ndarray | None:
     return np.asarray(km - km[0])
 
 
-def _moving(route: Route, km: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(seconds from instant to instant, whether the car stands, seconds of motion up to each instant)."""
+def _moving(route: Route, km: np.ndarray, at: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """(seconds from instant to instant, whether the car stands; at these places its speed, seconds of motion up to there).
+
+    Speed is straight over time, so its square is straight over distance."""
     step, still = np.diff(route.time_s), np.diff(km) < 1e-9
-    return step, still, np.concatenate([[0.0], np.cumsum(np.where(still, 0.0, step))])
+    time = np.concatenate([[0.0], np.cumsum(np.where(still, 0.0, step))])
+    speed = np.sqrt(np.interp(at, km, route.speed_kmh**2))
+    i = np.clip(np.searchsorted(km, at, side="right") - 1, 0, len(still) - 1)
+    return step, still, speed, time[i] + 7200.0 * (at - km[i]) / np.maximum(route.speed_kmh[i] + speed, 1e-9)
 
 
 def _leg(route: Route, km: np.ndarray, start: float, end: float, first: bool) -> Leg:
     """Halts at its end belong to a leg; those at the very start to the first."""
-    step, still, time = _moving(route, km)
+    step, still, ends, time = _moving(route, km, np.array([start, end]))
     after = km[:-1] >= start - 1e-9 if first else km[:-1] > start + 1e-9
     halts = step[still & (step > 0) & after & (km[:-1] <= end + 1e-9)]
-    seconds = float(np.interp(end, km, time) - np.interp(start, km, time))
+    seconds = float(time[1] - time[0])
     inside = (km >= start - 1e-9) & (km <= end + 1e-9)
     climb = descent = None
     if "elevation_m" in route.along:
@@ -68,9 +73,9 @@ def _leg(route: Route, km: np.ndarray, start: float, end: float, first: bool) ->
         within = at[(at > start) & (at < end)]
         rise = np.diff(np.interp(np.concatenate([[start], within, [end]]), at, height))
         climb, descent = float(rise[rise > 0].sum()), float(np.abs(rise[rise < 0]).sum())
-    fastest = float(route.speed_kmh[inside].max()) if inside.any() else float("nan")
     mean = 3600.0 * (end - start) / seconds if seconds > 0 else 0.0
-    return Leg(start, end, mean, max(fastest, mean), climb, descent, len(halts), float(halts.sum()))
+    fastest = float(max(mean, *ends, *route.speed_kmh[inside]))
+    return Leg(start, end, mean, fastest, climb, descent, len(halts), float(halts.sum()))
 
 
 def summary(route: Route) -> dict[str, Any]:
@@ -119,10 +124,9 @@ def profile_of(route: Route) -> pl.DataFrame:
 
 def _driven(route: Route, km: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Mean moving speed and halts of a drive every `STEP_KM`."""
-    step, still, time = _moving(route, km)
     points = int(np.clip(km[-1] / STEP_KM, 1, 100_000)) + 1
     at = np.linspace(0.0, km[-1], points)
-    seconds = np.diff(np.interp(at, km, time))
-    speed = np.clip(3600.0 * np.diff(at) / np.maximum(seconds, 1e-9), SLOWEST_KMH, FASTEST_KMH)
+    step, still, _, time = _moving(route, km, at)
+    speed = np.clip(3600.0 * np.diff(at) / np.maximum(np.diff(time), 1e-9), SLOWEST_KMH, FASTEST_KMH)
     halts = np.bincount(np.clip(np.searchsorted(at, km[:-1][still] - 1e-9), 0, points - 1), step[still], points)
     return at, np.append(speed, speed[-1]), halts

@@ -47,7 +47,9 @@ class Way:
         fine = np.linspace(
             km[0], km[-1], int(np.clip(1000 * (km[-1] - km[0]) / smoothing.STEP_M, 2, smoothing.MOST_POINTS))
         )
-        height = tiles.elevation_for(np.interp(fine, km, lat), np.interp(fine, km, lon))
+        east = np.interp(fine, km, np.unwrap(lon, period=360.0))  # where the way crosses 180 degrees, so does this
+        east = np.where(np.abs(east) > 180.0, (east + 180.0) % 360.0 - 180.0, east)
+        height = tiles.elevation_for(np.interp(fine, km, lat), east)
         if not np.isfinite(height).any():
             raise LogError(f"{self.where}: the tiles have no elevation anywhere along it (voids, or the sea).")
         return replace(self, elevation=(fine, height))
