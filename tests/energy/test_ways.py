@@ -117,6 +117,12 @@ def replace_speed(drive, speed):
     return Drive("trip", 1.0, np.zeros(n), np.zeros((2, n)), np.ones(n), np.zeros(n, bool), speed, np.zeros(n))
 
 
+def test_a_drive_that_only_crawls_has_a_speed():
+    n = 8000
+    crawl = Drive("d", 1.0, np.zeros(n), np.zeros((2, n)), np.ones(n), np.zeros(n, bool), np.full(n, 0.8), np.zeros(n))
+    assert speeds_along(crawl) == pytest.approx(0.8)
+
+
 def test_ways_are_saved_with_the_errors_and_earlier_files_know_none():
     errors = fit_errors(drives_on_ways(np.random.default_rng(5)), TripMean())
     saved = errors.to_dict()

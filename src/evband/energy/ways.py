@@ -144,7 +144,7 @@ def part_of(drive: Drive) -> NDArray[np.intp]:
 
 def speeds_along(drive: Drive) -> Array:
     """[PARTS] km/h in equal parts of the way, standing left out; a part that no row falls into has its neighbours' speed."""
-    moving = drive.speed_kmh >= STANDING_KMH
+    moving = drive.speed_kmh >= min(STANDING_KMH, drive.speed_kmh.max())  # a drive that only crawls does move
     speed, part = drive.speed_kmh[moving], part_of(drive)[moving]
     rows = np.bincount(part, minlength=PARTS)
     seen = np.flatnonzero(rows)
