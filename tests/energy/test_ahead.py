@@ -6,6 +6,7 @@ import pytest
 from evband.energy import Ahead, ErrorModel, SoFar
 from evband.energy.ahead import long_enough
 from evband.energy.floor import LEAST
+from evband.energy.student import stdtr
 
 
 def way(tau_kw, climb_kwh=0.0, trips=8):
@@ -61,3 +62,18 @@ def test_many_cars_at_once_are_as_one_by_one():
     kwh = np.array([2.0, 5.0, 9.0])
     together = ahead.chances(kwh[:, None], columns)
     assert np.allclose(together, [ahead.chances(float(k), past) for k in kwh])
+
+
+@pytest.mark.parametrize("p", [0.05, 0.25, 0.5, 0.75, 0.95])
+def test_what_a_battery_must_hold_has_that_chance_to_be_enough(p):
+    ahead = way(3.0, climb_kwh=-2.0)
+    past = SoFar(ahead.errors)
+    needed = ahead.needed(past, p, 0.8, 0.2)
+    mean, low, high = ahead.sides(past)
+    spread = np.sqrt(np.where(needed < mean, low, high) ** 2 + 0.8**2 + (0.2 * needed) ** 2)
+    assert stdtr(ahead.errors.dof, (needed - mean) / spread) == pytest.approx(p)
+
+
+def test_no_battery_is_enough_where_its_size_is_anybodys_guess():
+    ahead = way(3.0)
+    assert np.isinf(ahead.needed(SoFar(ahead.errors), 0.99, 0.0, 0.5)).all()

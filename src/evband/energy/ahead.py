@@ -157,6 +157,18 @@ class Ahead:
         scale = low if p < 0.5 else high
         return np.asarray(mean + stdtrit(self.errors.dof, p) * np.hypot(scale, battery_sd))
 
+    def needed(self, past: SoFar, p: float, charge_sd: float = 0.0, capacity_sd: float = 0.0) -> Array:
+        """What a battery must hold to reach each point with chance p, where it holds more or less by `charge_sd` kWh and by the
+        share `capacity_sd` of it: u = mean + t sqrt(scale^2 + charge_sd^2 + (capacity_sd u)^2), infinite where nothing is enough."""
+        mean, _, _ = self.sides(past)
+        spread, grows = self.quantiles(past, p, charge_sd) - mean, stdtrit(self.errors.dof, p) * capacity_sd
+        rest = 1.0 - grows**2
+        root = (grows * mean) ** 2 + rest * spread**2
+        if rest <= 0.0 and p > 0.5:
+            return np.full(len(mean), np.inf)
+        found = (mean + np.sign(spread) * np.sqrt(np.maximum(root, 0.0))) / (rest or 1e-9)
+        return np.where(root < 0.0, -np.inf, found)
+
 
 def long_enough(first: Ahead, again: Ahead, battery_kwh: float, past: SoFar, battery_sd: float = 0.0) -> Ahead:
     """The way, with `again` appended until hardly any battery of this size reaches its end."""

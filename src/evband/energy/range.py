@@ -73,23 +73,28 @@ class Range:
     @property
     def battery_sd(self) -> float:
         """Standard deviation in kWh of what the battery holds above the reserve: charge and capacity."""
-        return self.holds_sd(self.soc)
+        return self._holds_sd(self.battery_kwh)
 
-    def holds_sd(self, soc: float) -> float:
-        aged = held_kwh(soc, self.capacity_kwh, self.reserve_soc) * self.doubts.capacity_sd_pct / 100.0
-        return float(np.hypot(self._charge_sd, aged))
+    def _holds_sd(self, kwh: float) -> float:
+        return float(np.hypot(self._charge_sd, kwh * self._capacity_sd))
 
     @property
     def _charge_sd(self) -> float:
         return float(held_kwh(self.doubts.soc_sd, self.capacity_kwh))
 
     @property
+    def _capacity_sd(self) -> float:
+        """As a share of it."""
+        return self.doubts.capacity_sd_pct / 100.0
+
+    @property
     def shares(self) -> dict[str, float]:
-        """The part of the variance of the charge at arrival that each source of doubt has; they add up to 1."""
-        _, parts = self.route.parts(self.past)
+        """The part of the variance of the charge at arrival that each source of doubt has; they add up to 1.
+
+        A capacity that is off by 1 % moves that charge by 1 % of what the route takes."""
+        mean, parts = self.route.parts(self.past)
         variance = {name: float(v[-1]) for name, v in parts.items()}
-        charge = self._charge_sd**2
-        variance |= {"charge": charge, "capacity": self.battery_sd**2 - charge}
+        variance |= {"charge": self._charge_sd**2, "capacity": (self._capacity_sd * float(mean[-1])) ** 2}
         total = sum(variance.values())
         return {name: v / total for name, v in variance.items() if v > 0.0}
 
@@ -113,7 +118,7 @@ class Range:
         return self._chance(held_kwh(self.soc, self.capacity_kwh))
 
     def _chance(self, kwh: float) -> float:
-        return float(self.route.chances(kwh, self.past, self.battery_sd)[-1]) if kwh > 0 else 0.0
+        return float(self.route.chances(kwh, self.past, self._holds_sd(kwh))[-1]) if kwh > 0 else 0.0
 
     def distance_km(self, p: float) -> float:
         """Quantile of the distance at which the battery is down to its reserve."""
@@ -132,16 +137,16 @@ class Range:
         return self._soc_at(self.way, p)
 
     def _soc_at(self, way: Ahead, p: float) -> Array:
-        return self.soc - 100.0 * way.quantiles(self.past, 1.0 - p, self.battery_sd) / self.capacity_kwh
+        return self.soc - 100.0 * self._needed(way, 1.0 - p) / self.capacity_kwh
+
+    def _needed(self, way: Ahead, p: float) -> Array:
+        return way.needed(self.past, p, self._charge_sd, self._capacity_sd)
 
     def soc_needed(self, p: float = SURE) -> float | None:
         """The charge in percent with which the chance to arrive with the reserve left is `p`; None where none is enough.
 
-        Where to stop charging before departure: the battery must hold the p-quantile of the energy to every point."""
-        soc = self.soc
-        for _ in range(3):  # the capacity's own doubt grows with the charge
-            kwh = float(self.route.quantiles(self.past, p, self.holds_sd(soc)).max())
-            soc = self.reserve_soc + 100.0 * max(kwh, 0.0) / self.capacity_kwh
+        Where to stop charging before departure."""
+        soc = self.reserve_soc + 100.0 * max(float(self._needed(self.route, p).max()), 0.0) / self.capacity_kwh
         return soc if soc <= 100.0 else None
 
     def spare_kwh(self, p: float = SURE) -> float:
