@@ -134,12 +134,23 @@ def test_every_doubt_widens_has_its_share_and_a_mean_of_its_own(model):
         Doubts(head_wind_ms=400.0)
 
 
+def test_a_capacity_that_nobody_knows_matters_by_what_is_taken_from_it(model):
+    kwh = plan(model, 100, 30.0, ROUTE, reserve_soc=0).energy_kwh(0.5)
+    large = plan(model, 80, 30 * kwh, ROUTE, doubts=Doubts(capacity_sd_pct=10.0))
+    assert large.soc_at_arrival(0.95) < 80.0 - 1.0  # nothing was charged on the way
+    level = ROUTE.with_columns(elevation_m=pl.lit(0.0))
+    aged = Doubts(capacity_sd_pct=15.0)
+    again = plan(model, plan(model, 60, 2.5 * kwh, level, doubts=aged).soc_needed(), 2.5 * kwh, level, doubts=aged)
+    assert again.arrival_probability == pytest.approx(0.95, abs=1e-6)
+    assert plan(model, 90, 8 * kwh, ROUTE, doubts=Doubts(capacity_sd_pct=50.0)).soc_needed(0.999) is None
+
+
 def test_load_wind_and_stops_are_the_formulas():
     n = 600
     steady = Drive("d", 1.0, np.zeros(n), np.zeros((1, n)), np.ones(n), np.zeros(n, bool), np.full(n, 90.0), np.full(n, np.nan))  # fmt: skip
     assert load_kw(100.0, steady)[5] == pytest.approx(100 * 0.009 * 9.81 * 25 / 1000 / 0.88)
     assert wind_kw(4.0, 0.6, steady)[0] == pytest.approx(1.2 * 0.6 * (25**2 * 4 + 0.5 * 25 * 16) / 1000 / 0.88)
-    assert wind_kw(-4.0, 0.6, steady)[0] < 0
+    assert wind_kw(-4.0, 0.6, steady)[0] == pytest.approx(1.2 * 0.6 * (-(25**2) * 4 + 0.5 * 25 * 16) / 1000 / 0.88)
     assert stops_kw(12.0, 0.5, steady, 15.0).sum() / 3600 == pytest.approx(0.5 * 12 / 60)  # 15 km are driven
 
 
@@ -152,7 +163,7 @@ def test_advice_arrives_at_95_percent(model):
     assert enough.arrival_probability == pytest.approx(0.95, abs=0.01)
     assert found["load_kwh_for_95"] == pytest.approx((found["soc_for_95"] - 40) / 100 * kwh / 0.3)
     assert found["kmh_for_95"] is None or 40 <= found["kmh_for_95"] < 110
-    assert len(advice_lines(tight, found, 110.0)) == 2
+    assert len(advice_lines(tight, found)) == 2
     plenty = plan(model, 90, 10 * kwh, ROUTE)
     assert advice(model, plenty, ROUTE)["kmh_for_95"] == pytest.approx(110.0)
     assert plenty.to_load_kwh() == 0.0
@@ -189,8 +200,8 @@ def test_where_slowing_down_only_costs_more_no_speed_is_advised():
         return SimpleNamespace(spare_kwh=lambda: -400.0 / kmh, battery_kwh=1.0, arrival_probability=0.5)
 
     assert speed_to_arrive(planned(way), way, planned) is None
-    given = SimpleNamespace(reserve_soc=10.0)
-    lines = advice_lines(given, {"kmh_for_95": None, "soc_for_95": 52.0, "load_kwh_for_95": 6.9}, 50.0)
+    given = SimpleNamespace(reserve_soc=10.0, arrival_probability=0.5)
+    lines = advice_lines(given, {"kmh_for_95": None, "soc_for_95": 52.0, "load_kwh_for_95": 6.9})
     assert lines[1] == "charge to 52 % before departure (6.9 kWh more) and drive as planned"
 
 
@@ -307,6 +318,30 @@ def test_energy_rises_with_speed_climb_wind_and_load(model):
     assert speeds == sorted(speeds)
     assert kwh(80.0, 150.0) > kwh(80.0) < kwh(80.0, head_wind_ms=5.0)
     assert kwh(80.0, payload_kg=200.0) > kwh(80.0)
+
+
+def test_a_pass_is_gone_down_and_not_for_ever(model):
+    way = pl.DataFrame({"distance_km": [0.0, 20.0], "speed_kmh": [60.0, 60.0], "elevation_m": [2000.0, 800.0], "ambient_temp_c": [15.0] * 2})  # fmt: skip
+    level = way.with_columns(elevation_m=pl.lit(800.0))
+    down, flat = (plan(model, 60, 20.0, one) for one in (way, level))
+    assert down.energy_kwh(0.5) < flat.energy_kwh(0.5)
+    assert down.distance_km(0.5) < flat.distance_km(0.5) + 60.0
+
+
+def test_slopes_that_the_energy_leaves_out_are_named(model):
+    up = pl.DataFrame({"distance_km": [0.0, 20.0], "speed_kmh": [60.0, 60.0], "elevation_m": [300.0, 1300.0], "ambient_temp_c": [15.0] * 2})  # fmt: skip
+    assert not any("heights" in note for note in plan(model, 90, 40.0, up).notes)
+    blind = small_model(features="speed_kmh,acceleration_ms2,ambient_temp_c")
+    assert any("over 100 m, and this model has no slopes" in note for note in plan(blind, 90, 40.0, up).notes)
+    assert not any("heights" in note for note in plan(blind, 90, 40.0, ROUTE).notes)
+    rng = np.random.default_rng(0)
+    noisy = [
+        Trip(t.trip_id, t.table.with_columns(elevation_m=pl.Series(60.0 * rng.standard_normal(len(t)))))
+        for t in made_up_trips()
+    ]
+    chosen = {"members": 5, "epochs": 3, "hidden": 8, "window": 64, "burn_in": 8, "device": "cpu", "fade": False}
+    rough = PowerModel(**chosen).fit(Trips(noisy))
+    assert any("than lifting" in note for note in plan(rough, 90, 40.0, up).notes)
 
 
 def test_models_without_these_parts_still_plan(model):

@@ -123,7 +123,6 @@ def _answer(
 
     from evband.energy import advice, advice_lines, changes, given, range_json, shares_line
     from evband.energy.fan import write_fan
-    from evband.routes import read_route
 
     for name, answer in found.items():
         if isinstance(answer, str):
@@ -135,7 +134,7 @@ def _answer(
         parts = ", ".join(f"{name} {kwh:+.2f} kWh" for name, kwh in more["because_kwh"].items())
         tell(f"the rest, compared with continuing as so far: {parts}", json)
     more |= advice(fitted, given(found), way, **options)
-    lines = advice_lines(given(found), more, float(max(read_route(way).speed_kmh)))
+    lines = advice_lines(given(found), more)
     tell("\n".join(lines), json)
     if plot:
         write_fan(given(found), plot, lines)

@@ -95,11 +95,11 @@ def advice(model: PowerModel, given: Range, route: Any, **options: Any) -> dict[
     }
 
 
-def advice_lines(given: Range, found: dict[str, float | None], fastest_kmh: float) -> list[str]:
+def advice_lines(given: Range, found: dict[str, float | None]) -> list[str]:
     """The same as sentences."""
     kmh, soc, load = (found[name] for name in ("kmh_for_95", "soc_for_95", "load_kwh_for_95"))
     with_reserve = f"with {given.reserve_soc:g} % left"
-    if kmh is not None and kmh >= fastest_kmh:
+    if given.arrival_probability >= SURE:
         lines = [f"arrives as planned at 95 % {with_reserve}"]
     elif kmh is not None:
         lines = [f"drive at most {kmh:.0f} km/h to arrive at 95 % {with_reserve}"]
@@ -152,7 +152,10 @@ def changes(
     way = way_ahead(route, driven, ambient_c)
 
     def median(other: Route) -> float:
-        return plan(model, given.soc, given.capacity_kwh, other, given.reserve_soc, driven, doubts=given.doubts).energy_kwh(0.5)  # fmt: skip
+        asked = plan(
+            model, given.soc, given.capacity_kwh, other, given.reserve_soc, driven, doubts=given.doubts, beyond=False
+        )
+        return asked.energy_kwh(0.5)
 
     rest = given.energy_kwh(0.5)
     found = {}

@@ -4,7 +4,7 @@ Where the model has an input for it (temperature, wind, the cabin's draw) a spre
 predicted again one standard deviation away. Load, stops, and wind without such an input come from physics:
 
     load   m (c_rr g v + a v + g climb), driven at 88 % and regained at 65 %
-    wind   rho CdA (v^2 w + v w^2 / 2) / 0.88 for a head wind w
+    wind   rho CdA ((v + w) |v + w| - v^2) v / 2 / 0.88 for a head wind w
     stops  the car's power at a standstill, for so many minutes spread over the way
 """
 
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from evband.energy.drives import Drive
 from evband.errors import ArtifactError, SettingsError
 from evband.features.wheel import USUAL
-from evband.vehicles.physics import AIR_DENSITY, BASE_KW, DRIVING, GRAVITY, REGENERATING
+from evband.vehicles.physics import BASE_KW, DRIVING, GRAVITY, REGENERATING, wheel_power
 
 if TYPE_CHECKING:
     from evband.model import PowerModel
@@ -66,9 +66,11 @@ def load_kw(kg: float, drive: Drive) -> Array:
 
 
 def wind_kw(head_ms: float, drag_m2: float, drive: Drive) -> Array:
-    """[T] kW at the battery against such a head wind."""
-    v = drive.speed_kmh / 3.6
-    return np.asarray(AIR_DENSITY * drag_m2 * (v * v * head_ms + 0.5 * v * head_ms * abs(head_ms)) / 1000.0 / DRIVING)  # fmt: skip
+    """[T] kW at the battery against such a head wind; a tail wind is negative."""
+    windy, still = (
+        wheel_power(drive.speed_kmh / 3.6, 0.0, 0.0, drag_m2, 0.0, wind_ms=w).drag_kw for w in (head_ms, 0.0)
+    )
+    return np.asarray((windy - still) / DRIVING)
 
 
 def stops_kw(minutes: float, idle_kw: float, drive: Drive, route_km: float) -> Array:

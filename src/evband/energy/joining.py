@@ -58,12 +58,13 @@ def driven_trip(model: PowerModel, so_far: Any) -> Trip | None:
 def joined(driven: Trip | None, route: Trip, channels: tuple[str, ...], again: bool = True) -> Trip:
     """The drive so far, the route, and the route again, as one trip without a break.
 
-    Only slopes matter of elevation, so each part's is shifted to begin where the last one ended.
+    Only slopes matter of elevation, so each part's is shifted to begin where the last one ended. A fall from the route's beginning to
+    its end is not there again: no road goes downhill for ever.
     """
     assert route.hz is not None
     names = list(dict.fromkeys(("speed_kmh", "acceleration_ms2", *EDGES, *channels)))
     planned = [c for c in names if c in route.table.columns]
-    parts = [route.table.select(planned)] * (1 + again)
+    parts = [route.table.select(planned), *([_without_fall(route.table.select(planned))] if again else [])]
     if driven is not None:
         own = [c for c in (*names, "power_kw", READINGS, AGE, "segment") if c in driven.table.columns]
         parts.insert(0, driven.table.select(own))
@@ -78,6 +79,15 @@ def joined(driven: Trip | None, route: Trip, channels: tuple[str, ...], again: b
     segment = table["segment"].forward_fill() if "segment" in table.columns else pl.repeat(0, table.height, eager=True)
     table = table.with_columns(time_s=pl.Series(time), segment=segment.cast(pl.Int32))
     return Trip("route", table, route.hz)
+
+
+def _without_fall(table: pl.DataFrame) -> pl.DataFrame:
+    """Rows that end no lower than they begin, what they fall on the whole given back along the way."""
+    height = table["elevation_m"].drop_nulls() if "elevation_m" in table.columns else pl.Series()
+    driven = table["speed_kmh"].fill_null(0.0).clip(0.0).cum_sum()
+    if not len(height) or height[0] <= height[-1] or driven[-1] <= 0:
+        return table
+    return table.with_columns(pl.col("elevation_m") + (height[0] - height[-1]) * driven / driven[-1])
 
 
 def outside_channels(model: PowerModel, route: Trip) -> list[str]:

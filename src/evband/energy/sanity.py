@@ -16,8 +16,9 @@ import polars as pl
 
 from evband.channels import CHANNELS, DENSE, EDGES, READINGS
 from evband.errors import EvbandError, SettingsError
-from evband.features.physics import CLIMB, FASTER_TAKES_LESS, MASS_KG, SLOWEST_KMH, STANDING_KW, STEP_KMH
+from evband.features.physics import CLIMB, FASTER_TAKES_LESS, LOADS, MASS_KG, SLOWEST_KMH, STANDING_KW, STEP_KMH
 from evband.trips import Trip, Trips
+from evband.vehicles.physics import GRAVITY
 
 if TYPE_CHECKING:
     from evband.model import PowerModel
@@ -31,6 +32,7 @@ UNITS = {"effective mass": "kg", "rolling resistance": "N", "drag area": "m2"}
 SETTLED_S = 240.0
 LEAST_KWH_100KM, MOST_KWH_100KM = 4.0, 300.0
 FALL_M_PER_KM = 5.0  # a road that falls more than this may take hardly any energy
+MUCH_M = 100.0  # lifting a car so far takes some 0.5 kWh
 
 # what such a log usually has
 REASONS = "does an engine help, is a channel wrong, or does the altitude jump? evband inspect shows the log"
@@ -100,15 +102,42 @@ def _steady(model: PowerModel, kmh: float, slope: float = 0.0) -> Trip:
 def implausible(model: PowerModel, kwh: float, km: float, route: Trip) -> list[str]:
     """Warnings for a plan; a SettingsError where its consumption is not that of any car."""
     found = [f"THIS MODEL CONTRADICTS PHYSICS, do not rely on it: {problem}" for problem in model.contradictions_]
-    fall = 0.0
-    if route.has("elevation_m"):
-        height = route.table["elevation_m"].drop_nulls()
-        fall = float(height[0] - height[-1]) / max(km, 1e-6)
+    height = route.table["elevation_m"].drop_nulls().to_numpy() if route.has("elevation_m") else np.zeros(1)
+    fall = float(height[0] - height[-1]) / max(km, 1e-6)
     use = 100.0 * kwh / max(km, 1e-6)
     if km >= 1.0 and (use > MOST_KWH_100KM or (use < LEAST_KWH_100KM and fall < FALL_M_PER_KM)):
-        raise SettingsError(
-            f"the model takes {use:.1f} kWh/100 km for this route, which no car does, so it gives no range; "
-            + (f"{found[0]}; " if found else "")
-            + REASONS
+        why = (
+            f"{found[0]}; {REASONS}"
+            if found
+            else "check its speeds and elevation, and the load and wind that were given"
         )
-    return found
+        raise SettingsError(
+            f"the model takes {use:.1f} kWh/100 km for this route, which no car does, so it gives no range; {why}."
+        )
+    return [*found, *(_of_climbs(model) if np.ptp(height) >= MUCH_M else [])]
+
+
+def _of_climbs(model: PowerModel) -> list[str]:
+    """A warning where the predicted energy leaves out what slopes take."""
+    from evband.energy.calibrating import predicted_drives
+
+    before = f"heights along the route differ by over {MUCH_M:g} m, and "
+    channels = set(model.feature_map_.channels)
+    if not channels & {"elevation_m", "grade_pct", *LOADS}:
+        return [
+            f"{before}this model has no slopes among its inputs (evband fit --dem adds them): its answer is for a level road"
+        ]
+    if "elevation_m" not in channels:
+        return []
+    try:
+        trips = Trips([_steady(model, SLOWEST_KMH), _steady(model, SLOWEST_KMH, CLIMB)])
+        level, uphill = (float(d.mean[-int(60 * d.hz) :].mean()) for d in predicted_drives(model, trips))
+    except EvbandError:  # torque or forces, as in `of_steady_drives`
+        return []
+    kg = 1000.0 * (uphill - level) / (GRAVITY * CLIMB * SLOWEST_KMH / 3.6)
+    if kg >= MASS_KG[0]:
+        return []
+    return [
+        f"{before}climbing takes no more of this model's energy than lifting {max(kg, 0.0):.0f} kg would, perhaps because the elevation "
+        "in its logs is noisy: its answer is nearly that for a level road"
+    ]
