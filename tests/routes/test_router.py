@@ -1,10 +1,15 @@
 """Asking a router: small servers of the two kinds on this machine, silence, refusals, and points in the sea."""
 
+import socket
+import time
+from contextlib import suppress
+from threading import Thread
+
 import numpy as np
 import pytest
 
 from evband.errors import LogError, SettingsError
-from evband.routes import read_route, route_source
+from evband.routes import read_route, route_source, router
 from evband.routes.router import ask, parse_point
 from router_answers import LAT, LON, encoded, osrm, server, valhalla
 
@@ -47,6 +52,29 @@ def test_refusals_and_silence():
         ask("http://127.0.0.1:9", A, B)
     with pytest.raises(SettingsError, match="begins with http"):
         ask("file:///etc", A, B)
+
+
+@pytest.mark.parametrize(
+    "head", [b"no HTTP at all\r\n\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 99999\r\n\r\n", b"HTTP/1.1 500 Oh\r\n\r\n"]
+)
+def test_a_server_that_trickles_or_breaks_off_is_given_up(monkeypatch, head):
+    monkeypatch.setattr(router, "LONGEST_S", 0.5)
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def trickle():
+            connection, _ = listening.accept()
+            with connection, suppress(OSError):
+                connection.recv(4096)
+                connection.sendall(head)
+                for _ in range(100):
+                    connection.sendall(b" ")
+                    time.sleep(0.02)
+
+        Thread(target=trickle, daemon=True).start()
+        begin = time.monotonic()
+        with pytest.raises(LogError, match="the router does not answer"):
+            ask(f"http://127.0.0.1:{listening.getsockname()[1]}", A, B)
+        assert time.monotonic() - begin < 1.5
 
 
 @pytest.mark.parametrize("text", ["", "47", "a,b", "47,9,1", "nan,3", "95,9", "9.5,247"])

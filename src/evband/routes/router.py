@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import http.client
 import json
+import time
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -13,7 +15,8 @@ from evband.routes import osrm, valhalla
 from evband.routes.geo import metres_between, on_earth
 from evband.routes.way import Way
 
-TIMEOUT_S = 20.0
+TIMEOUT_S = 20.0  # of silence
+LONGEST_S = 60.0  # of an answer that trickles in
 LARGEST_BYTES = 50_000_000
 FARTHEST_ROAD_M = 2000.0  # a router moves a point in the sea to the coast: farther than this is refused
 ELEVATION_INTERVAL_M = 30
@@ -84,16 +87,28 @@ def _ask_valhalla(base: str, start: Point, end: Point) -> Way | None:
     return valhalla.joined(way, valhalla.read_trace(trace, base))
 
 
+def _whole(answer: Any) -> bytes:
+    """Up to a byte more than the largest answer; an OSError where it takes too long."""
+    until, text = time.monotonic() + LONGEST_S, bytearray()
+    while len(text) <= LARGEST_BYTES and (part := answer.read1(LARGEST_BYTES + 1 - len(text))):
+        text += part
+        if time.monotonic() > until:
+            raise TimeoutError(f"no whole answer in {LONGEST_S:g} s")
+    return bytes(text)
+
+
 def _fetch(url: str, body: dict[str, Any] | None = None) -> dict[str, Any] | None:
     """The JSON object at `url`, also of an answer that refuses; None where the answer is something else."""
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(url, data, {"Content-Type": "application/json", "User-Agent": "evband"})
     try:
-        with urllib.request.urlopen(request, timeout=TIMEOUT_S) as answer:
-            text = answer.read(LARGEST_BYTES + 1)
-    except urllib.error.HTTPError as refused:
-        text = refused.read(LARGEST_BYTES)
-    except (urllib.error.URLError, OSError, ValueError) as problem:
+        try:
+            answer = urllib.request.urlopen(request, timeout=TIMEOUT_S)
+        except urllib.error.HTTPError as refused:
+            answer = refused
+        with answer:
+            text = _whole(answer)
+    except (urllib.error.URLError, http.client.HTTPException, OSError, ValueError) as problem:
         why = getattr(problem, "reason", problem)
         raise LogError(f"{url.split('/route')[0]}: the router does not answer ({why}); start it or check the address.") from None  # fmt: skip
     if len(text) > LARGEST_BYTES:
