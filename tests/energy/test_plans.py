@@ -344,6 +344,12 @@ def test_slopes_that_the_energy_leaves_out_are_named(model):
     assert any("than lifting" in note for note in plan(rough, 90, 40.0, up).notes)
 
 
+def test_a_forecast_that_the_model_does_not_use_is_named(model):
+    windy = ROUTE.with_columns(wind_ms=pl.lit(8.0))
+    assert any("does not use wind_ms of the route" in note for note in plan(model, 60, 20.0, windy).notes)
+    assert not any("does not use" in note for note in plan(model, 60, 20.0, ROUTE).notes)
+
+
 def test_models_without_these_parts_still_plan(model):
     before = {k: v for k, v in model.energy_.items() if k not in ("planned", "cabin", "contradictions")}
     old = PowerModel()

@@ -34,6 +34,14 @@ def check_supplies(model: PowerModel, route: Route) -> None:
         )
 
 
+def left_out(model: PowerModel, route: Route) -> list[str]:
+    """A warning where a plan brings what the model has no input for; slopes have one of their own (`evband.energy.sanity`)."""
+    unused = [c for c in route.along if c not in (*model.feature_map_.channels, "elevation_m", "grade_pct")]
+    if route.log is not None or not unused:
+        return []
+    return [f"the model does not use {', '.join(unused)} of the route, because its inputs lack it"]
+
+
 def way_ahead(route: Any, driven: Trip | None, ambient_c: float | None = None) -> Route:
     """The route from the speed at which the drive so far ended, at this temperature where one is given."""
     way = read_route(route, 0.0 if driven is None else max(float(driven.table["speed_kmh"][-1]), 0.0))

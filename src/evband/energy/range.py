@@ -17,7 +17,7 @@ from evband.energy.calibrating import cabin_of, planned_of, predicted_drives
 from evband.energy.doubts import Doubts, physical_kw
 from evband.energy.drives import Drive
 from evband.energy.errors import ErrorModel
-from evband.energy.joining import check_supplies, driven_trip, joined, outside_channels, way_ahead
+from evband.energy.joining import check_supplies, driven_trip, joined, left_out, outside_channels, way_ahead
 from evband.energy.sanity import implausible
 from evband.energy.so_far import SoFar
 from evband.errors import EvbandError, SettingsError, TripsError
@@ -220,7 +220,7 @@ def plan(
     found = Range(soc, reserve_soc, capacity_kwh, ahead, ahead, past, (), doubts)
     if beyond:
         found = replace(found, way=long_enough(ahead, again[0], found.battery_kwh, past, found.battery_sd))
-    notes = [*way.notes, *_notes(model, trip, drive, found, rows, driven is not None)]
+    notes = [*way.notes, *left_out(model, way), *_notes(model, trip, drive, found, rows, driven is not None)]
     return replace(found, notes=tuple(notes))
 
 
