@@ -18,14 +18,13 @@ import argparse
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtr, stdtrit
 
-from benchmarks.common.results_file import show, write
+from benchmarks.common.results_file import RESULTS, show, write
 from benchmarks.measured.trip_cabins import cabin_of, unknown_ahead
 from benchmarks.measured.trip_drives import LOGS, Drives, splits_of
 from evband.energy import Drive, EnergyBand, ErrorModel, TripMean, fit_errors, stretch_energy
@@ -35,7 +34,6 @@ from evband.energy.planned import Planned, fit_planned
 from evband.energy.ways import Ways
 
 Array = NDArray[np.float64]
-RESULTS = Path("benchmarks/results")
 NOTE = (
     "30 members, default settings, seed 0, fits from the base of 1,189 simulated vehicles; "
     "the form of the error model was settled by looking at the same trips"
@@ -279,6 +277,7 @@ SETS = {  # features -> (log, variant)
     "cabin, no torque": [("i3_motion", "hvac")],
     "plans": [(log, "base") for log in LOGS if LOGS[log].plannable and log != "cc_belmont"],
 }
+BASE = [(log, "base") for log in LOGS if log != "i3_motion"]  # no cabin, no log twice
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""The end of trip_ranges.py that does not know the cabin's draw ahead: it is expected, given what the cabin drew so far or not.
+"""For trip_bands.py and trip_ranges.py: the cabin's draw ahead as it is expected, given what the cabin drew so far or not.
 
 A kilowatt of the cabin is taken as a kilowatt at the battery, so that no network need be asked again.
 """

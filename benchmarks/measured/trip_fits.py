@@ -1,4 +1,4 @@
-"""The end of trip_drives.py that trains: one (log, split, variant) in a process of its own, arrays in, predicted drives out."""
+"""The part of trip_drives.py that trains: one (log, split, variant) in a process of its own, arrays in, predicted drives out."""
 
 from __future__ import annotations
 

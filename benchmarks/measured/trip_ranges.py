@@ -19,6 +19,7 @@ import numpy as np
 
 from benchmarks.common.results_file import RESULTS, show, write
 from benchmarks.measured.trip_bands import (
+    BASE,
     CUT_KM,
     FIRST_KM,
     NOTE,
@@ -32,7 +33,7 @@ from benchmarks.measured.trip_bands import (
     table,
 )
 from benchmarks.measured.trip_cabins import cabin_of, unknown_ahead
-from benchmarks.measured.trip_drives import LOGS, Drives, splits_of
+from benchmarks.measured.trip_drives import Drives, splits_of
 from evband.energy import Ahead, Drive, ErrorModel, SoFar, TripMean, fit_errors
 from evband.energy.ahead import long_enough
 from evband.energy.cabin import Cabin
@@ -42,7 +43,6 @@ CUTS = 5
 LEAST_KM = 2.0  # left to go
 UNKNOWN = "after 5 km, cabin unknown"
 BEFORE = "without the drive so far"
-BASE = [(log, "base") for log in LOGS if log != "i3_motion"]
 
 
 def reached(log: str, drive: Drive, errors: ErrorModel, at: int, so_far: bool, cabin: Cabin | None) -> Band | None:

@@ -1,4 +1,4 @@
-"""The end of trip_drives.py that needs tables: signals, folds and plans of every log as arrays."""
+"""The part of trip_drives.py that needs tables: signals, folds and plans of every log as arrays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the first 5 km of a drive can tell about the rest: a bound on how much narrower any band could get by them.
+"""What the first 5 km of a drive can predict of the rest: a bound on how much narrower any band could get by them.
 
     python -m benchmarks.measured.trip_so_far          # after trip_drives; no data and no training needed
 
@@ -17,14 +17,13 @@ from typing import NamedTuple
 import numpy as np
 
 from benchmarks.common.results_file import RESULTS, show, write
-from benchmarks.measured.trip_bands import POOLED, SETS, band_of, judged, measured, rest
-from benchmarks.measured.trip_drives import LOGS, Drives, splits_of
+from benchmarks.measured.trip_bands import BASE, POOLED, SETS, band_of, judged, measured, rest
+from benchmarks.measured.trip_drives import Drives, splits_of
 from evband.energy import Drive, ErrorModel, fit_errors, stretch_energy
 from evband.energy.so_far import START_S
 
 FEW = 10
 OTHERS = "fewer than ten trips"
-BASE = [(log, "base") for log in LOGS if log != "i3_motion"]
 
 
 class Pair(NamedTuple):

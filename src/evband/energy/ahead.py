@@ -18,7 +18,8 @@ from evband.energy.student import stdtr, stdtrit
 
 Array = NDArray[np.float64]
 FARTHEST_KM = 2000.0
-SURE = 0.04  # the way is followed until the chance to get that far is this small
+SLIGHT = 0.04  # the way is followed until the chance to get that far is this small
+POINTS = 400  # of a way, about
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,13 +46,12 @@ class Ahead:
         cls,
         drive: Drive,
         errors: ErrorModel,
-        most: int = 400,
         doubts: Mapping[str, Array] | None = None,
         planned: Planned | None = None,
         road_kmh: Array | None = None,
     ) -> Ahead:
-        """From predicted rows, thinned to about `most` points; `doubts` are kW of every row, `road_kmh` its road's planned speed."""
-        step = max(1, len(drive) // most)
+        """From predicted rows, thinned to about `POINTS`; `doubts` are kW of every row, `road_kmh` its road's planned speed."""
+        step = max(1, len(drive) // POINTS)
         at = np.unique(np.append(np.arange(step - 1, len(drive), step), len(drive) - 1))
         hours = 1.0 / drive.hz / 3600.0
         counted = np.zeros(0)
@@ -173,7 +173,7 @@ class Ahead:
 def long_enough(first: Ahead, again: Ahead, battery_kwh: float, past: SoFar, battery_sd: float = 0.0) -> Ahead:
     """The way, with `again` appended until hardly any battery of this size reaches its end."""
     way, piece = first, again
-    while way.km[-1] < FARTHEST_KM and (battery_kwh > 0 and way.chances(battery_kwh, past, battery_sd)[-1] > SURE):
+    while way.km[-1] < FARTHEST_KM and (battery_kwh > 0 and way.chances(battery_kwh, past, battery_sd)[-1] > SLIGHT):
         way = way.then(piece)
         if len(way.km) > 4000:  # long ways need no finer points than their length
             way = _every_other(way)

@@ -27,7 +27,7 @@ def speed_to_arrive(given: Range, way: Route, planned: Callable[[Route], Range])
 
     The route's fastest speed where it arrives as planned; None where no limit from `SLOWEST_KMH` on is enough. What is spare rises
     as one slows down, and may fall again (a heater draws all the longer). Every try is a plan of the whole route, so few are made:
-    each where a curve through those before it says that nothing is spare, or most.
+    each where by a curve through those before it nothing is spare, or most.
     """
     fastest = float(np.max(way.speed_kmh))
     if given.arrival_probability >= SURE:

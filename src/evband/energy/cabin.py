@@ -1,11 +1,11 @@
-"""What heater and air conditioning will draw where nobody knows: learned from the trips, given weather and time under way.
+"""The draw of heater and air conditioning where it is not known: expected from weather and time under way, with an error.
 
     E[hvac_power_kw] = max(0, w . [1, cold, hot, cold^2, hot^2, f, f cold, f hot]),   f = exp(-t / 300 s)
 
-with cold and hot the degrees below 18 and above 22 C (in tens). A trip's own draw (who feels warm when) differs from it by a slow
-error, u in `evband.energy.errors`: the level now says more about the rest than the trip's mean so far does. So what the cabin drew
-says what it will draw and how surely; what stays open is the part of an energy band which knowing the cabin would take away. The
-error's size is that by which trips are likeliest, its memory that by which the rest of each is, given its beginning.
+with cold and hot the degrees below 18 and above 22 C (in tens). A trip's own draw (people differ in what they find warm) departs from
+it by a slow error, u in `evband.energy.errors`: its present level predicts the rest better than the trip's mean so far. So the draw
+so far changes the draw expected ahead and its uncertainty, which is the part of an energy band that knowing the cabin would take away.
+The error's variance maximises the likelihood of whole trips, its memory that of the rest of each trip given its beginning.
 """
 
 from __future__ import annotations

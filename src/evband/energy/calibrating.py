@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 PLANNABLE = {"speed_kmh", "acceleration_ms2", "elevation_m", "ambient_temp_c", "wind_ms", CABIN}
 BY_PATH = "so energy and range are those of its road-load path alone, which physics limits"
-MOST_PLANS = 60  # trips that say how plans differ from drives
+MOST_PLANS = 60  # trips whose plans are compared with them
 
 
 def predicted_drives(model: PowerModel, trips: Trips) -> list[Drive]:
@@ -61,7 +61,7 @@ class RowMean:
 def energy_part(
     model: PowerModel, trips: Trips, rows: Rows, bands: Bands | None, job: Job | None = None
 ) -> dict[str, Any] | None:
-    """What a model file keeps for energy, from bands of trips by members that never saw them; None where too few tell.
+    """What a model file keeps for energy, from bands of trips by members that never saw them; None where there are too few.
 
     With the training `job`, the linear path of a trip is that of the other folds. A model that goes on from a prior keeps
     the prior's scales and moments, which are no least squares on these trips: it has no path to weigh in.
@@ -100,7 +100,7 @@ def find_contradictions(model: PowerModel, terms: Mapping[str, float]) -> None:
 
 
 def cabin_of(model: PowerModel) -> Cabin | None:
-    """What the cabin draws on average, where the model needs it and its trips told."""
+    """What the cabin is expected to draw; None where it is not among the inputs, or too few trips logged it."""
     saved = (model.energy_ or {}).get("cabin")
     return None if saved is None else Cabin.from_dict(saved)
 

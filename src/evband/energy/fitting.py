@@ -2,12 +2,12 @@
 
 Three steps, each from trips as wholes. First the mean over trips (`evband.energy.mean`); each trip is then judged by the mean of
 the others. Then the shape within a trip: the variance of mean errors over windows of 10 s to 21 min is fitted with non-negative
-parts; h times the variance at horizon h is the Newey-West (Bartlett) long-run variance with h lags, so short horizons tell R,
-middle ones s and L. A trip counts at most `ODD` times the middle one there. Last the level: whole trips' mean errors are a
+parts; h times the variance at horizon h is the Newey-West (Bartlett) long-run variance with h lags, so short horizons determine R,
+middle ones s and L. A trip counts at most `ODD` times the median trip there. Last the level: whole trips' mean errors are a
 Student-t with the model's variance, and the trip effect, the within part's factor, the share c, the weight k and the bias are where
 that likelihood, times a wide prior, is highest. `usual` is the EU that three quarters of these trips stay under; k holds up to there.
-Few members left a trip out, so their variance there is a rough estimate of EU: it counts as far as it tells trips apart
-(`steadied`), else k would be too low for the many members that predict a new trip.
+Each trip was left out by few members, whose variance is a noisy estimate of EU: it is shrunk (`steadied`), else k would be too low
+for the many members that predict a new trip.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ LEAST_TRIPS = 3
 HORIZONS_S = 10.0 * 2.0 ** np.arange(8)  # 10 s .. 21 min
 SLOW_S = (20.0, 40.0, 80.0, 160.0, 320.0, 640.0)
 SHAPE_SHARE = 0.5  # of the noise in g while the shape within trips is fitted
-ODD = 10.0  # a trip's windows count at most so many times the middle trip's
+ODD = 10.0  # a trip's windows count at most so many times the median trip's
 PRIOR_FACTOR = 0.7  # of the variance within trips, before any: a t has a scale below its deviation
 PRIOR_SPREAD = 1.0  # k before any trip: members differ by as much as they err together
 USUAL = 0.75  # share of the calibration trips whose EU counts with k
@@ -144,7 +144,7 @@ def _shape(by_horizon: ByHorizon, trips: _Windows, seconds: Array, noise: float)
 
 
 def _middle(moments: list[float]) -> float:
-    """The mean over trips, each counting at most `ODD` times the middle one."""
+    """The mean over trips, each counting at most `ODD` times the median one."""
     return float(np.mean(np.minimum(moments, ODD * np.median(moments) + 1e-12)))
 
 

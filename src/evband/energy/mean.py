@@ -8,9 +8,9 @@ be best on trips. Where energy is asked, mean power is therefore
 with one weight w (the linear path is least squares on the road-load features) and a correction that is linear in speed, speed
 squared, standstill and climb. Both are learned from the mean errors of calibration trips, one number per trip: w by their mean
 absolute error, beta by ridge regression whose strength is chosen by leaving trips out, and 0 unless it lowers the mean absolute
-error there by more than that gain's own standard error. With too few trips to tell, both halves count alike: the mean of two
-forecasts is seldom worse than either. Where a row is unlike any in training, single members run wild (hundreds of kW): none counts
-as farther from the middle member than the farthest was in 99 % of calibration rows. Row bands do not use any of it.
+error there by more than that gain's own standard error. With too few trips to estimate w it is a half: the mean of two forecasts is
+seldom worse than either. Where a row is unlike any in training, single members are far off (hundreds of kW): their distance from the
+median member is clipped at the largest one in 99 % of calibration rows. Row bands do not use any of it.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ Array = NDArray[np.float64]
 
 WEIGHTS = (0.0, 0.25, 0.5, 0.75, 1.0)
 RIDGES = (3.0, 1.0, 0.3, 0.1)  # over the number of trips, of standardised trip means
-LEAST_TRIPS = 9  # fewer say nothing about a slope
-UNTOLD = 0.5  # w where so few trips cannot tell
+LEAST_TRIPS = 9  # fewer do not determine w and slopes
+HALF = 0.5  # w with fewer
 FARTHEST = 3.0  # a row is corrected by at most so many times what any calibration trip was
 COLUMNS = 4
 WILD = 0.99  # share of calibration rows whose farthest member is believed
@@ -142,12 +142,12 @@ class TripErrors(NamedTuple):
 
 
 def fit_mean(drives: Sequence[Drive]) -> tuple[TripMean, list[TripMean]]:
-    """(the mean of these drives, for each of them that of the others): what is left of a drive by a mean that was fitted to it,
-    too, says too little about the next one. Predicted by members (and a linear path) that never saw them."""
+    """(the mean of these drives, for each of them that of the others): errors of a mean that was fitted to
+    the very drive are smaller than those on the next one. Predicted by members (and a linear path) that never saw them."""
     tame = TripMean(apart_kw=_believed(drives))
     errors = TripErrors.of([tame.of(d) for d in drives])
     if len(drives) < LEAST_TRIPS:
-        mean = replace(tame, weight=0.0 if errors.linear is None else UNTOLD)
+        mean = replace(tame, weight=0.0 if errors.linear is None else HALF)
         return mean, [mean] * len(drives)
     found = [errors.mean(), *(errors.without(trip).mean() for trip in range(len(drives)))]
     mean, *of_others = (replace(one, apart_kw=tame.apart_kw) for one in found)

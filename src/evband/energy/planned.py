@@ -35,9 +35,9 @@ STEP_KMH = 5.0  # a router's speeds come in steps
 CRAWL_KMH = 5.0  # slower is waiting, which no router knows of
 SHORTEST_KM = 0.5
 LEAST_TRIPS = 5
-# V: the first where so few trips cannot tell, the last counts all kilometres alike
+# V: the first is taken with fewer than ENOUGH_TRIPS, the last counts all kilometres alike
 SCALES_KMH = (25.0, 15.0, 40.0, 60.0, 1e6)
-ENOUGH_TRIPS = 10  # to tell
+ENOUGH_TRIPS = 10  # to choose V by
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from evband.errors import SettingsError
 
 Array = NDArray[np.float64]
 BLOCK_S = 10.0
-START_S = 120.0  # what a start takes (a cold cabin, a cold battery) says little about the rest
+START_S = 120.0  # errors of a start (cold cabin, cold battery) hardly predict those of the rest
 LASTING = (0.0, 0.25, 0.5, 0.75, 1.0)
 CUTS = (0.25, 0.5, 0.75)  # where calibration trips go on
 
@@ -61,7 +61,7 @@ class Belief(NamedTuple):
 
 
 class SoFar:
-    """`Belief` of one drive, O(1) a block; the first `START_S` of a drive are passed over."""
+    """`Belief` of one drive, O(1) per block; the first `START_S` of a drive are left out."""
 
     def __init__(self, errors: ErrorModel) -> None:
         self.errors = errors

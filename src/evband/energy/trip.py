@@ -127,7 +127,7 @@ def trip_energy(
 ) -> Energies:
     """Energy of each trip from `from_km` to `to_km`; with `so_far`, the power measured before `from_km` is taken into account."""
     if not (np.isfinite(from_km) and from_km >= 0 and (to_km is None or to_km > from_km)):
-        raise SettingsError(f"The stretch from {from_km} to {to_km} km is none; give 0 <= from_km < to_km.")
+        raise SettingsError(f"The stretch from {from_km} to {to_km} km is empty; give 0 <= from_km < to_km.")
     found = []
     for drive in drives:
         which = slice(0, len(drive)) if from_km == 0 and to_km is None else drive.between_km(from_km, to_km or np.inf)

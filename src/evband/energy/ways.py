@@ -1,17 +1,17 @@
-"""Ways driven before: what they took beyond what was predicted, they take again, and where they took it.
+"""Ways driven before: trips over one way have similar errors, as a whole and in each part of it.
 
-A commute has hills that no input tells, a surface and traffic lights of its own, so trips over one way err alike. Nobody says which
-trips went the same way, but their speeds do: two trips are as similar as
+A commute has hills that are not among the inputs, a surface and traffic lights of its own, so errors of trips over it are correlated.
+No coordinates are needed to find such trips; their lengths and speeds give the similarity of two of them:
 
     k = exp(-(log of the ratio of lengths)^2 / (2 0.03^2) - D / (2 0.7^2))
 
-with D the mean square of what their speeds differ by in 20 equal parts of the way (standing left out), over the variance of speed
-along it. Energy errors of calibration trips in each part, over the root of the trip's duration (so that short and long ones compare),
-none counting as more than three deviations, are taken as f + rest: f a Gaussian process with covariance k between trips, the rest
-independent with `noise` times its variance. `noise` is where trips left out err least, over the trip, its halves and its quarters, and
-nothing is learned where no choice lowers that. A new trip is expected to take f more in each part given the calibration trips, and its
-variance is lower as far as they tell. Parts matter to whoever asks half-way: a hill's errors up and down cancel over a way, not over
-what is left of it.
+with D the mean squared difference of their speeds in 20 equal parts of the way (standing left out), over the variance of speed along
+it. The energy errors of each calibration trip in these parts, divided by the root of its duration (so that short and long trips
+compare) and clipped at three robust deviations, are modelled as f + rest: f a Gaussian process with covariance k between trips, the
+rest independent with `noise` times its variance. `noise` has the least leave-one-out error over the trip, its halves and its quarters;
+where no choice lowers that error, nothing is learned. For a new trip the posterior mean of f is added to the prediction of each part,
+and the error's variance is its posterior share. Parts matter half-way: a hill's errors up and down cancel over a way, not over what is
+left of it.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ MOST_TRIPS = 300  # the last of them are kept
 
 
 class Known(NamedTuple):
-    """What the calibration trips tell about a way."""
+    """The error expected on a way given the calibration trips, and how much of its variance is left."""
 
     kwh_per_km: Array  # [PARTS] beyond the prediction
     left: float  # share of the error's variance
@@ -116,9 +116,9 @@ def fit_ways(drives: Sequence[Drive], bias_kw: float) -> Ways:
     alike, least, noise = similarity(km, speeds, km, speeds), _size(errors), None
     for one in NOISES:
         inverse = _inverse(alike, one)
-        told = counted - inverse @ counted / np.diag(inverse)[:, None]  # of each trip by the others
-        if _size(errors - told) < least:
-            least, noise = _size(errors - told), one
+        expected = counted - inverse @ counted / np.diag(inverse)[:, None]  # of each trip given the others
+        if (size := _size(errors - expected)) < least:
+            least, noise = size, one
     if noise is None:
         return Ways()
     return Ways(tuple(km.tolist()), tuple(map(tuple, speeds.tolist())), tuple(map(tuple, counted.tolist())), noise)
