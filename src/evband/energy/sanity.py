@@ -138,6 +138,7 @@ def _of_climbs(model: PowerModel) -> list[str]:
     if kg >= MASS_KG[0]:
         return []
     return [
-        f"{before}climbing takes no more of this model's energy than lifting {max(kg, 0.0):.0f} kg would, perhaps because the elevation "
-        "in its logs is noisy: its answer is nearly that for a level road"
+        f"{before}climbing takes no more of this model's energy than lifting {max(kg, 0.0):.0f} kg would, so its answer is nearly that "
+        "for a level road: the elevation in its logs is noisy, or their measured acceleration holds the slope, as an accelerometer's "
+        "does (then fit logs without acceleration_ms2, which is taken from speed instead)"
     ]
