@@ -77,3 +77,16 @@ def test_what_a_battery_must_hold_has_that_chance_to_be_enough(p):
 def test_no_battery_is_enough_where_its_size_is_anybodys_guess():
     ahead = way(3.0)
     assert np.isinf(ahead.needed(SoFar(ahead.errors), 0.99, 0.0, 0.5)).all()
+
+
+def test_a_way_of_some_metres_is_repeated_in_few_rounds():
+    ahead = way(1.0)
+    short = ahead.at(np.arange(2))
+    rounds = []
+    counted = type(
+        "Counted", (Ahead,), {"chances": lambda self, *given: rounds.append(1) or Ahead.chances(self, *given)}
+    )
+    past = SoFar(ahead.errors)
+    long = long_enough(counted(**vars(short)), short, 10.0, past)
+    assert long.reach(10.0, past)[1] == pytest.approx(reach(ahead, 10.0)[1], rel=0.01)
+    assert len(rounds) < 200

@@ -20,6 +20,7 @@ Array = NDArray[np.float64]
 FARTHEST_KM = 2000.0
 SLIGHT = 0.04  # the way is followed until the chance to get that far is this small
 POINTS = 400  # of a way, about
+LAP_KM = 1.0  # a shorter way is repeated several times at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,6 +174,8 @@ class Ahead:
 def long_enough(first: Ahead, again: Ahead, battery_kwh: float, past: SoFar, battery_sd: float = 0.0) -> Ahead:
     """The way, with `again` appended until hardly any battery of this size reaches its end."""
     way, piece = first, again
+    while 0.0 < piece.km[-1] < LAP_KM:
+        piece = piece.then(piece)
     while way.km[-1] < FARTHEST_KM and (battery_kwh > 0 and way.chances(battery_kwh, past, battery_sd)[-1] > SLIGHT):
         way = way.then(piece)
         if len(way.km) > 4000:  # long ways need no finer points than their length

@@ -29,7 +29,7 @@ def speed_to_arrive(given: Range, way: Route, planned: Callable[[Route], Range])
     as one slows down, and may fall again (a heater draws all the longer). Every try is a plan of the whole route, so few are made:
     each where by a curve through those before it nothing is spare, or most.
     """
-    fastest = float(np.max(way.speed_kmh))
+    fastest = round(float(np.max(way.speed_kmh)), 3)
     if given.arrival_probability >= SURE:
         return fastest
     speeds = np.arange(SLOWEST_KMH, np.ceil(fastest))
