@@ -346,8 +346,11 @@ def test_slopes_that_the_energy_leaves_out_are_named(model):
 
 def test_a_forecast_that_the_model_does_not_use_is_named(model):
     windy = ROUTE.with_columns(wind_ms=pl.lit(8.0))
-    assert any("does not use wind_ms of the route" in note for note in plan(model, 60, 20.0, windy).notes)
+    assert any("does not use wind_ms, because" in note for note in plan(model, 60, 20.0, windy).notes)
     assert not any("does not use" in note for note in plan(model, 60, 20.0, ROUTE).notes)
+    mild = small_model(features="speed_kmh,acceleration_ms2,elevation_m")
+    unsure = plan(mild, 60, 20.0, ROUTE.drop("ambient_temp_c"), doubts=Doubts(ambient_sd_c=5.0))
+    assert any("does not use ambient_temp_c" in note for note in unsure.notes)
 
 
 def test_models_without_these_parts_still_plan(model):

@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 
 from evband.channels import AGE, EDGES, READINGS
+from evband.energy.doubts import Doubts
 from evband.errors import ChannelError, TripsError
 from evband.features.names import CABIN
 from evband.routes import Route, read_route
@@ -34,12 +35,12 @@ def check_supplies(model: PowerModel, route: Route) -> None:
         )
 
 
-def left_out(model: PowerModel, route: Route) -> list[str]:
+def left_out(model: PowerModel, route: Route, doubts: Doubts) -> list[str]:
     """A warning where a plan brings what the model has no input for; slopes have one of their own (`evband.energy.sanity`)."""
-    unused = [c for c in route.along if c not in (*model.feature_map_.channels, "elevation_m", "grade_pct")]
-    if route.log is not None or not unused:
-        return []
-    return [f"the model does not use {', '.join(unused)} of the route, because its inputs lack it"]
+    brought = [*(route.along if route.log is None else ()), *(["ambient_temp_c"] if doubts.ambient_sd_c else [])]
+    used = (*model.feature_map_.channels, "elevation_m", "grade_pct")
+    unused = [c for c in dict.fromkeys(brought) if c not in used]
+    return [f"the model does not use {', '.join(unused)}, because its inputs lack it"] if unused else []
 
 
 def way_ahead(route: Any, driven: Trip | None, ambient_c: float | None = None) -> Route:

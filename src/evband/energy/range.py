@@ -220,7 +220,7 @@ def plan(
     found = Range(soc, reserve_soc, capacity_kwh, ahead, ahead, past, (), doubts)
     if beyond:
         found = replace(found, way=long_enough(ahead, again[0], found.battery_kwh, past, found.battery_sd))
-    notes = [*way.notes, *left_out(model, way), *_notes(model, trip, drive, found, rows, driven is not None)]
+    notes = [*way.notes, *left_out(model, way, doubts), *_notes(model, trip, drive, found, rows, driven is not None)]
     return replace(found, notes=tuple(notes))
 
 
