@@ -63,7 +63,7 @@ def test_an_elevation_that_may_be_missing_is_unknown_until_it_is_seen():
     grades = []
     for row in rows:
         values = np.array([[*row, np.nan, np.nan]])
-        memory.remember(kinds, 1.0, state, one, values)
+        memory.remember(kinds, 1.0, 0.0, state, one, values)
         grades.append(values[0, 0])
     assert np.isnan(grades[0])
     assert grades[1] == 0.0

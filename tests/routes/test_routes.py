@@ -17,7 +17,6 @@ def test_legs_are_driven_at_their_speed_with_sane_changes():
     trip = read_route(pl.DataFrame(LEGS)).on_grid(1.0)
     table = trip.table
     assert trip.distance_km == pytest.approx(8.0, abs=0.02)
-    assert np.abs(table["acceleration_ms2"].to_numpy()).max() <= RATE_MS2 + 1e-9
     km = np.cumsum(table["speed_kmh"].to_numpy()) / 3600
     speed = table["speed_kmh"].to_numpy()
     assert speed[0] < 5  # from rest
@@ -26,7 +25,8 @@ def test_legs_are_driven_at_their_speed_with_sane_changes():
     assert np.interp([1.0, 3.5], km, table["elevation_m"].to_numpy()) == pytest.approx([10, 35], abs=0.5)
     start, end = table["speed_start_kmh"].to_numpy(), table["speed_end_kmh"].to_numpy()
     assert end[:-1] == pytest.approx(start[1:])
-    assert table["acceleration_ms2"].to_numpy() == pytest.approx((end - start) / 3.6)
+    assert np.abs(end - start).max() / 3.6 <= RATE_MS2 + 1e-9
+    assert not trip.has("acceleration_ms2")  # nobody measured it
 
 
 def test_a_halt_takes_its_time_and_a_moving_start_does_not_stop():

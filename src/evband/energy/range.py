@@ -261,7 +261,7 @@ def _notes(model: PowerModel, trip: Trip, drive: Drive, found: Range, rows: int,
     notes += [] if soc > reserve else [f"the charge ({soc:g} %) is not over the reserve ({reserve:g} %)"]
     first = drive.rows(slice(rows, rows + len(trip)))
     if first.outside.any():
-        filled = [c for c in model.feature_map_.channels if not trip.has(c)]
+        filled = [c for c in model.feature_map_.needed if not trip.has(c)]
         which = filled or outside_channels(model, trip)
         notes.append(
             f"{first.outside.mean():.0%} of the route leaves what the model has seen ({', '.join(which)}): bands are widened there, "

@@ -86,7 +86,8 @@ def _steady(model: PowerModel, kmh: float, slope: float = 0.0) -> Trip:
     table = {
         "time_s": (np.arange(rows) + 1) / hz,
         **{c: np.full(rows, kmh) for c in ("speed_kmh", *EDGES)},
-        **{c: np.zeros(rows) for c in ("acceleration_ms2", "wind_ms")},
+        "acceleration_ms2": np.full(rows, np.nan),  # as in a plan
+        "wind_ms": np.zeros(rows),
         "elevation_m": slope * metres,
         READINGS: np.full(rows, DENSE / hz),
     }
@@ -95,7 +96,7 @@ def _steady(model: PowerModel, kmh: float, slope: float = 0.0) -> Trip:
             if channel in CHANNELS and CHANNELS[channel].kind in ("motion", "force"):
                 raise SettingsError(f"{channel} of a made-up drive is not known.")
             table[channel] = np.full(rows, typical)
-    frame = pl.DataFrame(table).with_columns(segment=pl.lit(0, dtype=pl.Int32))
+    frame = pl.DataFrame(table, nan_to_null=True).with_columns(segment=pl.lit(0, dtype=pl.Int32))
     return Trip(f"{kmh:.0f} km/h, slope {slope:g}", frame, hz)
 
 
@@ -139,6 +140,5 @@ def _of_climbs(model: PowerModel) -> list[str]:
         return []
     return [
         f"{before}climbing takes no more of this model's energy than lifting {max(kg, 0.0):.0f} kg would, so its answer is nearly that "
-        "for a level road: the elevation in its logs is noisy, or their measured acceleration holds the slope, as an accelerometer's "
-        "does (then fit logs without acceleration_ms2, which is taken from speed instead)"
+        "for a level road: perhaps the elevation in its logs is noisy"
     ]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 from evband.errors import ArtifactError, TripsError
+from evband.vehicles.physics import GRAVITY
 
 if TYPE_CHECKING:
     from evband.features.map import FeatureMap
@@ -39,7 +40,8 @@ def checked(features: Map) -> Map:
         raise ArtifactError("the mean power in the model file is not possible; fit the model again.")
     if not all(isinstance(flag, bool) for flag in (features.edges, features.fade, features.products, features.ages)):
         raise ArtifactError("a switch of the features in the model file is damaged; fit the model again.")
-    if not (0.0 <= features.lag <= 1.0 and 0.0 <= features.hidden_kw <= LARGEST and 0.0 <= features.follows <= 1.0):
+    shares = (features.lag, features.follows, features.tilt / GRAVITY)
+    if not (all(0.0 <= share <= 1.0 for share in shares) and 0.0 <= features.hidden_kw <= LARGEST):
         raise ArtifactError("the features' statistics of readings in the model file are damaged; fit the model again.")
     return features
 

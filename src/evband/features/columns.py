@@ -41,8 +41,8 @@ class FeatureColumns:
 
     def gap(self, cars: Cars) -> None:
         """Go on after a gap: the road in between was not seen, weather and time under way stay."""
-        self.memory[cars, : memory.SPEED] = 0.0
-        self.memory[cars, memory.SPEED] = self.memory[cars, memory.END] = np.nan
+        self.memory[cars, : memory.END] = 0.0
+        self.memory[cars, memory.END] = np.nan
 
     def tick(
         self, cars: Cars, values: Mapping[str, Array]

@@ -6,18 +6,24 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evband.channels import EDGES
 from evband.features.rows import power_of
+from evband.vehicles.physics import GRAVITY
 
 if TYPE_CHECKING:
     from evband.trips import Trip
+
+Array = NDArray[np.float64]
 
 ALIKE = 0.9  # share of the variance of (end - mean speed) that one lag explains where every bin has several readings
 AROUND_S = 31.0  # power is compared with its mean over so long
 LEVEL = 0.9
 LEAST_MS = 2.0  # on the move
 DERIVED, FEW_ROWS = 0.01, 100  # share of rows, and how many it takes to tell
+CLIMB_S, FEW_WINDOWS, LEAST_CLIMB_M = 60.0, 10, 1.0
+LEAST_TILT = 3.0  # m/s2 per unit of grade: a sensor that feels gravity has 9.8
 
 
 def readings_of(trips: Sequence[Trip]) -> tuple[float, float, float]:
@@ -71,18 +77,54 @@ def hidden_of(trips: Sequence[Trip]) -> float:
 
 def follows_of(trips: Sequence[Trip]) -> float:
     """Correlation of measured acceleration with the change of speed, which stands for it in a feed without; 1 where it was not
-    measured: derived ones equal that change in many rows, to the bit."""
-    if not (has_edges(trips) and all(trip.has("acceleration_ms2") for trip in trips)):
+    measured."""
+    found = _measured(trips)
+    if found is None:
         return 1.0
-    tables = [trip.table.select("acceleration_ms2", *EDGES).drop_nulls().to_numpy() for trip in trips]
-    measured, start, end = np.concatenate(tables).T
-    change = (end - start) / 3.6 * (trips[0].hz or 1.0)
-    changes = change != 0.0
-    measured, change = measured[changes], change[changes]
+    _, measured, change = found
+    return float(np.clip(np.corrcoef(measured, change)[0, 1], 0.0, 1.0))
+
+
+def tilt_of(trips: Sequence[Trip]) -> float:
+    """What measured acceleration holds beside the change of speed, per unit of grade: an accelerometer on a slope feels gravity.
+    Over windows of `CLIMB_S`, where noise of elevation matters little, by least squares of
+
+        sum (measured - change) v dt = tilt climb + bias way
+
+    0 where a sensor does not feel it, or acceleration was not measured."""
+    if _measured(trips) is None or not all(trip.has("elevation_m") for trip in trips):
+        return 0.0
+    found = []
+    for trip in trips:
+        hz = trip.hz or 1.0
+        start, end = (trip.column(name) / 3.6 for name in EDGES)
+        way = trip.column("speed_kmh") / 3.6 / hz
+        beside, height = (trip.column("acceleration_ms2") - (end - start) * hz) * way, trip.column("elevation_m")
+        size = int(CLIMB_S * hz) + 1
+        for k in range(0, len(trip) - size, size - 1):
+            rows = slice(k + 1, k + size)
+            found.append((height[k + size - 1] - height[k], way[rows].sum(), beside[rows].sum()))
+    windows = np.array(found).reshape(-1, 3)
+    climb, driven, felt = windows[np.isfinite(windows).all(1)].T
+    if len(climb) < FEW_WINDOWS or climb.std() < LEAST_CLIMB_M:
+        return 0.0
+    tilt = float(np.linalg.lstsq(np.stack([climb, driven], 1), felt)[0][0])
+    return min(tilt, GRAVITY) if tilt >= LEAST_TILT else 0.0
+
+
+def _measured(trips: Sequence[Trip]) -> tuple[NDArray[np.intp], Array, Array] | None:
+    """(rows where speed changes, acceleration there, the change of speed in m/s2); None where acceleration was not measured:
+    derived ones equal that change in many rows, to the bit."""
+    if not (has_edges(trips) and all(trip.has("acceleration_ms2") for trip in trips)):
+        return None
+    columns = [np.concatenate([trip.column(name) for trip in trips]) for name in ("acceleration_ms2", *EDGES)]
+    measured, change = columns[0], (columns[2] - columns[1]) / 3.6 * (trips[0].hz or 1.0)
+    rows = np.flatnonzero(np.isfinite(measured) & np.isfinite(change) & (change != 0.0))
+    measured, change = measured[rows], change[rows]
     if (
-        len(measured) < FEW_ROWS
+        len(rows) < FEW_ROWS
         or np.mean(np.abs(measured - change) < 1e-9) > DERIVED
         or not (measured.std() and change.std())
     ):
-        return 1.0
-    return float(np.clip(np.corrcoef(measured, change)[0, 1], 0.0, 1.0))
+        return None
+    return rows, measured, change

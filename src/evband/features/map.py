@@ -19,7 +19,7 @@ from evband.features import density, road_load
 from evband.features.checking import OF_ROAD, check_power, checked
 from evband.features.names import require_channels, resolve_features
 from evband.features.physics import least_squares, limits_of
-from evband.features.rows import Rows, edges_of, power_of, starts_of
+from evband.features.rows import Rows, power_of, starts_of
 
 if TYPE_CHECKING:
     from evband.features.columns import FeatureStream
@@ -55,6 +55,7 @@ class FeatureMap:
     lag: float = 0.0  # these three for feeds with fewer readings than in training: see `evband.features.density`
     hidden_kw: float = 0.0
     follows: float = 1.0
+    tilt: float = 0.0  # what acceleration holds of a slope, where the training logs measured it
     knots: list[tuple[str, float]] = field(default_factory=list)  # (road term, knot in its unit)
     low: np.ndarray = field(default_factory=lambda: np.empty(0))  # [channels] training range
     high: np.ndarray = field(default_factory=lambda: np.empty(0))
@@ -79,6 +80,11 @@ class FeatureMap:
     def dense(self) -> bool:
         """Whether the network sees the speed readings per second."""
         return READINGS in self.input_names
+
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """Channels that every trip must have; an acceleration that was not measured is taken from speed."""
+        return tuple(c for c in self.channels if c not in (*self.optional, "acceleration_ms2"))
 
     @classmethod
     def fit(
@@ -113,6 +119,8 @@ class FeatureMap:
         reach = FEW_REACH if len(trips) < road_load.FEW_TRIPS else REACH
         self.learn({c: s[known] for c, s in signals.items()}, y[known], hinges, reach)
         self.lag, self.hidden_kw, self.follows = density.readings_of(trips)
+        if {"acceleration_ms2", "elevation_m"} <= set(channels):
+            self.tilt = density.tilt_of(trips)
         if not self.road_names:
             raise TripsError(
                 "nothing in these trips moves: every input is constant (a parked car, or one speed throughout); give logs of driving."
@@ -180,7 +188,7 @@ class FeatureMap:
             raise TripsError(
                 f"trip {trip.trip_id} is on a {trip.hz} Hz grid, the features on {self.hz} Hz; use on_grid."
             )
-        require_channels(tuple(c for c in self.channels if c not in self.optional), [trip])
+        require_channels(self.needed, [trip])
         x, r, which = self.arrays(self.signals_of(trip))
         return Rows(
             trip_id=np.full(len(x), trip.trip_id),
@@ -206,7 +214,7 @@ class FeatureMap:
 
         values = np.stack([raw[c] for c in self.channels], -1)  # [T, channels]
         which = np.empty(values.shape, bool)
-        place(*rule_of(self)[2:], values, which)
+        place(*rule_of(self)[3:], values, which)
         # made of the speeds at the edges, and of the time driven
         return *self.filled(values, {name: raw[name] for name in raw.keys() - {*self.channels}}), which
 
@@ -274,23 +282,10 @@ class FeatureMap:
         return checked(self)
 
     def signals_of(self, trip: Trip) -> dict[str, np.ndarray]:
-        """Channels of a trip as float arrays, nan where unknown; elevation becomes the grade of the road just driven."""
+        """What the features are made of, nan where unknown (`evband.features.signals`)."""
+        from evband.features.signals import signals_of
 
-        def column(name: str, unknown: float = np.nan) -> np.ndarray:
-            found = trip.table.get_column(name, default=None)
-            if found is None:
-                return np.full(len(trip), unknown)
-            known = (found.forward_fill() if name in HELD else found).fill_null(unknown)
-            return np.asarray(known.to_numpy(), dtype=float)
-
-        signals = {c: column(c) for c in self.channels}
-        if "elevation_m" in signals:
-            speed = trip.column("speed_kmh") / 3.6
-            unseen = ~np.maximum.accumulate(np.isfinite(signals["elevation_m"])) if self.optional else False
-            grades = road_load.grades(signals["elevation_m"], speed, starts_of(trip), 1.0 / self.hz)
-            signals["elevation_m"] = np.where(unseen, np.nan, grades)
-        edges = edges_of(trip) if self.edges else []
-        return signals | self.made(np.arange(len(trip), dtype=float), edges, column(AGE, 0.0), column(READINGS, 1.0))
+        return signals_of(self, trip)
 
     def made(self, row: Any, edges_kmh: abc.Sequence[Any], age_s: Any, readings: Any) -> dict[str, Any]:
         """Signals that are not channels, of floats, arrays or values of a graph: of the row's number in its trip, the speeds at

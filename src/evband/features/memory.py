@@ -19,23 +19,25 @@ from evband.features.road_load import GRADE_LENGTH_M, GRADE_PRIOR_M2
 
 Array = NDArray[np.float64]
 Flags = NDArray[np.bool_]
-Rule = tuple[NDArray[np.int64], float, Array, Flags]
+Rule = tuple[NDArray[np.int64], float, float, Array, Flags]
 
 # Columns of a vehicle's memory; behind them the last reading of each channel
-NAMES = ("w", "s", "e", "sss", "see", "last_speed", "last_end", "ticks", "seen")
-W, S, E, SSS, SEE, SPEED, END, TICKS, SEEN, LAST = range(10)
+NAMES = ("w", "s", "e", "sss", "see", "last_end", "ticks", "seen")
+W, S, E, SSS, SEE, END, TICKS, SEEN, LAST = range(9)
 PLAIN, HOLDS, GRADE, GRADE_IF_SEEN, ACCELERATION = range(5)  # kinds of channels
 
 
 def rule_of(features: FeatureMap) -> Rule:
-    """What `advance` takes first: kinds of the channels, rows per second, their bounds [5, channels] (training range, what
-    stands in for an unknown value, how far a value counts), and whether unknown is a value of them."""
+    """What `advance` takes first: kinds of the channels, rows per second, what acceleration holds of a slope, their bounds
+    [5, channels] (training range, what stands in for an unknown value, how far a value counts), and whether unknown is a value
+    of them."""
     grade = GRADE_IF_SEEN if "elevation_m" in features.optional else GRADE
     kinds = {"elevation_m": grade, "acceleration_ms2": ACCELERATION} | dict.fromkeys(HELD, HOLDS)
     limits = [features.weather_limits(i) if c in HELD else (-np.inf, np.inf) for i, c in enumerate(features.channels)]
     return (
         np.array([kinds.get(c, PLAIN) for c in features.channels]),
         features.hz,
+        features.tilt,
         np.stack([features.low, features.high, features.typical, *np.transpose(limits)]),
         np.array([c in features.optional for c in features.channels]),
     )
@@ -76,26 +78,30 @@ def slopes(elevation_m: Array, moved_m: Array, start: Flags, m: Array, out: Arra
 
 
 @compiled()
-def remember(kinds: NDArray[np.int64], hz: float, memory: Array, cars: NDArray[np.int64], values: Array) -> None:
+def remember(
+    kinds: NDArray[np.int64], hz: float, tilt: float, memory: Array, cars: NDArray[np.int64], values: Array
+) -> None:
     """The next row of each of `cars`: fill `values` [cars, channels + 3] with what their memories [vehicles, LAST + channels]
     tell, and remember. Behind the channels lie speed and the speeds at the bin's start and end; speed becomes the row's number.
 
     Elevation becomes the grade of the road just driven, a slow channel holds its last reading, an acceleration that is not
-    known is the change of speed, and the speeds at the edges, where not known, those of the rows.
+    known is the change of speed and what a sensor would have felt of the grade, and the speeds at the edges, where not known,
+    those of the rows.
     """
     channels = len(kinds)
     for i in range(len(cars)):
         m, row = memory[cars[i]], values[i]
-        speed = row[channels]
+        speed, felt, derived = row[channels], 0.0, -1
         for j in range(channels):
             if kinds[j] == GRADE or kinds[j] == GRADE_IF_SEEN:
                 if row[j] == row[j]:
                     m[SEEN] = 1.0
                 row[j] = slope(m, row[j], speed / 3.6 / hz if speed == speed else 0.0)
+                felt = tilt * row[j]
                 if kinds[j] == GRADE_IF_SEEN and m[SEEN] == 0.0:
                     row[j] = np.nan
             elif kinds[j] == ACCELERATION and row[j] != row[j]:
-                row[j] = (speed - (m[SPEED] if m[SPEED] == m[SPEED] else speed)) / 3.6 * hz
+                derived = j
             elif kinds[j] == HOLDS:
                 if row[j] == row[j]:
                     m[LAST + j] = row[j]
@@ -104,7 +110,9 @@ def remember(kinds: NDArray[np.int64], hz: float, memory: Array, cars: NDArray[n
             row[channels + 2] = speed
         if row[channels + 1] != row[channels + 1]:
             row[channels + 1] = m[END] if m[END] == m[END] else row[channels + 2]
-        m[END], m[SPEED], row[channels] = row[channels + 2], speed, m[TICKS]
+        if derived >= 0:
+            row[derived] = (row[channels + 2] - row[channels + 1]) / 3.6 * hz + felt
+        m[END], row[channels] = row[channels + 2], m[TICKS]
         m[TICKS] += 1.0
 
 
@@ -129,9 +137,9 @@ def place(bounds: Array, optional: Flags, values: Array, which: Flags) -> None:
 
 @compiled()
 def advance(
-    kinds: NDArray[np.int64], hz: float, bounds: Array, optional: Flags, memory: Array,
+    kinds: NDArray[np.int64], hz: float, tilt: float, bounds: Array, optional: Flags, memory: Array,
     cars: NDArray[np.int64], values: Array, which: Flags,
 ) -> None:  # fmt: skip
     """`remember`, then `place`."""
-    remember(kinds, hz, memory, cars, values)
+    remember(kinds, hz, tilt, memory, cars, values)
     place(bounds, optional, values, which)

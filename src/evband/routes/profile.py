@@ -115,7 +115,7 @@ class Route:
         return np.interp(km, *self._road)
 
     def on_grid(self, hz: float, bridge_s: float = 0.0) -> Trip:
-        """Rows as `evband.trips.grid` makes them: mean speed of each bin, its change, places at the bin's end."""
+        """Rows as `evband.trips.grid` makes them: mean speed of each bin, the speeds at its edges, places at its end."""
         if self.log is not None:
             return self.log.on_grid(hz, bridge_s=bridge_s)
         if self.time_s[-1] * hz > MOST_ROWS:
@@ -129,12 +129,12 @@ class Route:
         table = {
             "time_s": ends[1:],
             "speed_kmh": np.diff(driven) * 3600.0 * hz,
-            "acceleration_ms2": np.diff(speed) / 3.6 * hz,
+            "acceleration_ms2": np.full(rows, np.nan),  # not measured: a model takes it from the edges
             **dict(zip(EDGES, (speed[:-1], speed[1:]), strict=True)),
             READINGS: np.full(rows, DENSE / hz),
         }
         table |= {name: np.interp(driven[1:], km, value) for name, (km, value) in self.along.items()}
-        frame = pl.DataFrame(table).with_columns(segment=pl.lit(0, dtype=pl.Int32))
+        frame = pl.DataFrame(table, nan_to_null=True).with_columns(segment=pl.lit(0, dtype=pl.Int32))
         return Trip(self.name, frame, float(hz))
 
     def distance_km(self, at_s: Array) -> Array:
