@@ -13,6 +13,7 @@ from benchmarks.measured.trip_drives import HERE, LOGS, Arrays, Log, save
 from evband.channels import READINGS
 from evband.energy.planned import router_says
 from evband.features import FeatureMap
+from evband.features.density import tilt_of
 from evband.features.names import resolve_features
 from evband.features.rows import power_of, starts_of
 from evband.trips import Trip, Trips
@@ -43,7 +44,9 @@ def prepare(data: Path) -> None:
         )
         save(HERE / f"{name}.npz", found)
         if log.plannable:
-            _plans(name, trips, FeatureMap(channels=tuple(c for c in channels if c != CABIN), hz=log.hz, edges=True, fade=True))  # fmt: skip
+            known = tuple(c for c in channels if c != CABIN)
+            tilt = tilt_of(list(trips))  # of the car's sensor, so all trips tell it
+            _plans(name, trips, FeatureMap(channels=known, hz=log.hz, edges=True, fade=True, tilt=tilt))
         print(name, trips, channels, flush=True)
 
 
