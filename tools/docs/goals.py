@@ -56,8 +56,9 @@ def started_energy(frame: pl.DataFrame) -> Answer:
 
 
 def started_bands(frame: pl.DataFrame) -> Answer:
-    rows = [one(frame, method="sheet", minutes=m) for m in (0, 15)]
-    low, high, later_low, later_high = (round(row[k], 2) for row in rows for k in ("lowest", "highest"))
+    rows = [one(frame, method="sheet", minutes=m) for m in (0, 15, 60)]
+    lows, highs = ([round(row[k], 2) for row in rows] for k in ("lowest", "highest"))
+    low, high, later_low, later_high = lows[0], highs[0], min(lows[1:]), max(highs[1:])
     good = low >= 0.75 and high <= 0.99 and later_low >= 0.84 and later_high <= 0.97
     return f"{low:.2f}-{high:.2f}, then {later_low:.2f}-{later_high:.2f}", good
 
