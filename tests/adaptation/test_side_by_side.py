@@ -76,7 +76,17 @@ def in_doubles(monkeypatch) -> None:
     monkeypatch.setattr(members, "THINNED", np.float64)
 
 
-@pytest.mark.usefixtures("in_doubles")
+@pytest.fixture
+def never_alone(monkeypatch) -> None:
+    """What fails side by side would be answered alone, and right."""
+
+    def alone(ask):
+        raise AssertionError(f"{type(ask).__name__} failed side by side")
+
+    monkeypatch.setattr(side_by_side, "alone", alone)
+
+
+@pytest.mark.usefixtures("in_doubles", "never_alone")
 def test_cars_side_by_side_learn_what_each_learns_alone() -> None:
     some = cars()
     ours, theirs = (asked(some, answer) for answer in (SideBySide("cpu"), one_by_one))

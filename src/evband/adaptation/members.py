@@ -28,10 +28,8 @@ EARLY, MANY_ROWS = 5, 400  # rows that are thinned to one, where there are many
 THINNED = np.float32  # precision of thinned rows' tables: they only find the weights of the last round
 FEWEST_ROWS = 30
 EFFECTS = 3  # of a trip
-NEXT_TRIP, NEXT_TRIP_COUNTS = (
-    0.01,
-    6.0,
-)  # how far effects vary, in units of their variance, and as how many trips that counts
+NEXT_TRIP = 0.01  # variance of trips' effects before any trip is known, in units of their prior variance
+NEXT_TRIP_COUNTS = 6.0  # trips that this counts as
 MOST_BYTES = 4 << 20  # of the tables of members that go side by side: they stay in a cache
 TINY = 1e-10  # of the mean information, where a direction has none
 
@@ -193,13 +191,15 @@ class Members:
 
 
 def of_next(total: Any, squares: Any, count: Any, known: Any) -> Any:
-    """Variance of the next trip's effects: of n trips' effects b about the mean of all, m earlier ones too, and a prior,
+    """Variance v of trips' effects about their mean, from the sums of n new effects b and of b^2, m trips known before:
 
-    (k t + sum b^2 - (sum b)^2 / (n + m)) / (k + n - [m = 0])
+        v = (k t + sum b^2 - (sum b)^2 / (n + m)) / (k + n - [m = 0])
+
+    Effects count from the mean of the earlier trips, which is off by v/m: E sum b^2 = n v (1 + 1/m), E (sum b)^2 =
+    n v (1 + n/m), so that n v is left. With none before, the mean is the new trips' own. A prior t counts as k trips.
     """
-    return (NEXT_TRIP_COUNTS * NEXT_TRIP + squares - total**2 / (count + known)) / (
-        NEXT_TRIP_COUNTS + count - (known == 0)
-    )
+    freedom = count - 1.0 * (known == 0)  # of the GPU's tensors, too, which subtract no booleans
+    return (NEXT_TRIP_COUNTS * NEXT_TRIP + squares - total**2 / (count + known)) / (NEXT_TRIP_COUNTS + freedom)
 
 
 def _times(matrices: Array, vectors: Array) -> Array:
