@@ -1,6 +1,6 @@
 """Signals of a gridded trip: its channels, elevation as the grade of the road just driven, and what is made of both.
 
-An acceleration that was not measured (a plan, a feed without a sensor) is the change of speed, and what the sensor of the training
+An acceleration that is not known (a plan's) is the change of speed, and what the sensor of the training
 logs would have felt of the grade: `FeatureMap.tilt`. `evband.features.memory` has the same rules for ticks.
 """
 
