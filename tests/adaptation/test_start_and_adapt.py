@@ -9,6 +9,7 @@ import pytest
 import evband
 from evband.adaptation import Base
 from evband.adaptation.mass import effective_mass
+from evband.adaptation.scale import OFFSETS, TRIP_SCALE_SDS, Offsets
 from evband.errors import ArtifactError, SettingsError, TripsError, VehicleError
 from evband.routes.flat import flat_profile
 from evband.simulation.cycles import follow, random_drive
@@ -261,3 +262,13 @@ def test_a_log_that_reads_the_speed_often_gets_a_narrower_band_before_any_minute
 
     assert width(10.0) < 0.8 * width(1.0)
     assert width(None) == width(1.0)  # unknown is one per second
+
+
+def test_what_is_kept_of_the_scale_does_not_depend_on_the_last_digits_of_a_product() -> None:
+    """They do on how many threads make it: parts of a fleet have the same bytes with one and with two."""
+    rng = np.random.default_rng(3)
+    both = rng.random((30, len(TRIP_SCALE_SDS), len(OFFSETS)))
+    both /= both.sum((1, 2), keepdims=True)
+    nearly = both * (1.0 + 2e-16 * rng.standard_normal(both.shape))
+    assert not (both == nearly).all()
+    assert Offsets(both).moments == Offsets(nearly).moments

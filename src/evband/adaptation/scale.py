@@ -21,6 +21,7 @@ from evband.network.inference import softplus
 
 Array = NDArray[np.float64]
 
+DIGITS = 9  # of moments that are kept
 SCALE_CORRELATED = 10.0  # rows that count as one, at 1 Hz
 TRIP_SCALE_SDS = np.array([0.1, 0.2, 0.4])  # of the log scale, from trip to trip; a car's is any of them alike
 OFFSETS = np.linspace(-3.0, 3.0, 121)  # of the log scale
@@ -64,10 +65,10 @@ class Offsets:
 
     @property
     def moments(self) -> tuple[float, float]:
-        """Of all members together."""
+        """Of all members together; the last digits depend on how many threads multiply, so they are not kept."""
         density = self.density.mean(0)
         mean = float(density @ OFFSETS)
-        return mean, max(0.05, float(density @ (OFFSETS - mean) ** 2) ** 0.5)
+        return round(mean, DIGITS), round(max(0.05, float(density @ (OFFSETS - mean) ** 2) ** 0.5), DIGITS)
 
 
 @dataclass(frozen=True)
