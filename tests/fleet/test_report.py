@@ -29,3 +29,12 @@ def test_ids_of_any_kind_and_lost_cars_before_doubtful_ones(tmp_path) -> None:
     assert "x" * 40 not in page
     assert page.index("(no id)") < page.index("check the sheet")
     assert "3 cars have a warning; 2 could not be learned from." in page
+
+
+def test_a_fleet_of_lost_cars_claims_no_share_in_bands(tmp_path) -> None:
+    write_fleet_report(
+        tmp_path / "report.html", pl.DataFrame([row("lost", None, "no sheet")], infer_schema_length=None)
+    )
+    page = (tmp_path / "report.html").read_text()
+    assert "0 of 1 cars were learned from" in page
+    assert "nan" not in page.split("</style>")[1]

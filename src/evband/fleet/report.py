@@ -42,11 +42,13 @@ def write_fleet_report(path: Path, cars: pl.DataFrame, before: Before | None = N
 def _head(rows: list[dict[str, Any]], good: list[dict[str, Any]]) -> str:
     hours = sum(row["hours"] for row in good)
     scored = [row for row in good if row["coverage"] is not None]
-    inside = sum(row["coverage"] for row in scored) / len(scored) if scored else float("nan")
-    line = (
-        f"{len(good)} of {len(rows)} cars were learned from, {hours:.1f} hours. On the last drive of each car, before it "
-        f"was learned from, 90\N{NO-BREAK SPACE}% bands held {inside:.0%} of values."
-    )
+    line = f"{len(good)} of {len(rows)} cars were learned from, {hours:.1f} hours."
+    if scored:
+        inside = sum(row["coverage"] for row in scored) / len(scored)
+        line += (
+            f" On the last drive of each car, before it was learned from, 90\N{NO-BREAK SPACE}% bands held {inside:.0%} of "
+            "values."
+        )
     sure = sum(row["lower"] > row["expected_kwh_100km"] for row in good)
     harder, broken = sum(ALARM in row["warning"] for row in good), sum(bool(row["warning"]) for row in rows)
     links = (
