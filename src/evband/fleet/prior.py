@@ -99,7 +99,7 @@ def _between(ground: Base, weights: NDArray[np.float32], levels: Array, spreads:
     shifts = np.einsum("mpq,gmq->gmp", ground.root, groups.shifts).astype(np.float32)
     return replace(
         ground, theta=theta, spread=covariance.astype(np.float32), scale_shift=shift, scale_sd=sd,
-        about=f"{len(weights)} cars of a fleet on top of {ground.about}",
+        about=f"{len(weights)} cars of a fleet (before them: {ground.about})",
         groups=Groups(groups.names, shifts) if groups.names else Groups(),
     )  # fmt: skip
 
