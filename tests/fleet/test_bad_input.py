@@ -6,8 +6,8 @@ import sys
 import polars as pl
 import pytest
 
-from evband.errors import SettingsError
-from evband.fleet import fit_fleet
+from evband.errors import ArtifactError, LogError, SettingsError, VehicleError
+from evband.fleet import fit_fleet, run_fleet
 from evband.fleet import lake as lakes
 from evband.fleet.engine import run
 from evband.fleet.fitting import TRACES, name_twins
@@ -114,3 +114,81 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1000)
     subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
     done = subprocess.run([sys.executable, "-c", read], check=True, timeout=120, capture_output=True, text=True)
     assert int(done.stdout) < 60  # MB, where its plain numbers alone are 144
+
+
+def test_a_partition_of_a_car_that_is_cut_short_beside_good_ones_is_named(tmp_path) -> None:
+    folder = tmp_path / "lake" / "vehicle_id=a"
+    folder.mkdir(parents=True)
+    rows(1).write_parquet(folder / "whole.parquet")
+    (folder / "cut.parquet").write_bytes((folder / "whole.parquet").read_bytes()[:-1000])
+    for _ in range(2):  # again by the part that is there
+        table = fit_fleet([str(tmp_path / "lake")], tmp_path / "fleet", **NUMBERS)
+        assert table["trips"].to_list() == [1]
+        assert "1 of its logs or trips cannot be read" in warnings_of(table)["a"]
+        assert "cut.parquet" in warnings_of(table)["a"]
+    scores = run_fleet("evaluate", [str(tmp_path / "lake")], tmp_path / "fleet")
+    assert "cut.parquet" in warnings_of(scores)["a"]
+
+
+def test_a_car_with_a_file_of_its_own_and_rows_in_a_shared_one_has_both(tmp_path) -> None:
+    both = pl.concat([rows(k).with_columns(vehicle_id=pl.lit(f"car{k}")) for k in (1, 2)])
+    both.write_parquet(tmp_path / "all.parquet")
+    rows(3).write_parquet(tmp_path / "car1.parquet")
+    cars = lakes.find_cars([str(tmp_path)], "vehicle_id")
+    found = lakes.read_cars(cars, 1.0, 0.0)
+    assert {name: sorted(trips.ids) for name, trips in found.items()} == {"car1": ["t1", "t3"], "car2": ["t2"]}
+
+
+def test_ids_that_differ_by_a_leading_dot_have_files_of_their_own() -> None:
+    names = {lakes.Car(name).file_name for name in ("x", ".x", "..x", "../x", "%2Ex")}
+    assert len(names) == 5
+    assert not any(name.startswith(".") or "/" in name for name in names)
+
+
+def test_a_column_that_no_log_has_is_one_sentence(tmp_path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        rows(1).write_parquet(tmp_path / name / "p.parquet")
+    with pytest.raises(LogError, match="of the name car_id; correct --by"):
+        lakes.find_cars([str(tmp_path)], "car_id")
+
+
+def test_a_fleet_that_is_not_there_and_a_level_that_is_none_are_one_sentence(tmp_path) -> None:
+    rows(1).write_parquet(tmp_path / "a.parquet")
+    for kind in ("predict", "energy", "evaluate"):
+        with pytest.raises(SettingsError, match="run evband fleet fit first"):
+            run_fleet(kind, [str(tmp_path / "a.parquet")], tmp_path / "nowhere")
+    assert not (tmp_path / "nowhere").exists()
+    with pytest.raises(SettingsError, match="between 0 and 1"):
+        run_fleet("energy", [str(tmp_path / "a.parquet")], tmp_path / "nowhere", level=1.5)
+
+
+def test_a_list_of_sheets_whose_names_are_no_texts_is_one_sentence(tmp_path) -> None:
+    rows(1).write_parquet(tmp_path / "a.parquet")
+    for wrong in ("3", '["i3 60"]'):
+        (tmp_path / "sheets.toml").write_text(f"[cars]\na = {wrong}\n")
+        with pytest.raises(VehicleError, match=r"a in \[cars\] is"):
+            fit_fleet([str(tmp_path / "a.parquet")], tmp_path / "fleet", sheets=tmp_path / "sheets.toml")
+
+
+def test_an_update_names_a_part_on_another_base_and_a_damaged_table(tmp_path) -> None:
+    for k in range(3):
+        rows(k, KG * (0.9 + 0.1 * k)).write_parquet(tmp_path / f"car{k}.parquet")
+    logs = [str(tmp_path / f"car{k}.parquet") for k in range(3)]
+    fit_fleet(logs, tmp_path / "fleet", **NUMBERS)
+    fit_fleet(logs[:1], tmp_path / "fleet", base=tmp_path / "fleet" / "prior.evband", **NUMBERS)
+    (tmp_path / "new").mkdir()
+    for k in range(2):
+        rows(10 + k, KG * (0.9 + 0.1 * k)).write_parquet(tmp_path / "new" / f"car{k}.parquet")
+    table = run_fleet("update", [str(tmp_path / "new")], tmp_path / "fleet")
+    assert "rests on another base" in warnings_of(table)["car1"]
+    assert table.filter(vehicle_id="car0")["trips"].to_list() == [2]
+    (tmp_path / "fleet" / "cars.parquet").write_bytes(b"PAR1")
+    with pytest.raises(ArtifactError, match="the table of the cars is damaged"):
+        run_fleet("update", [str(tmp_path / "new")], tmp_path / "fleet")
+
+
+def test_an_update_of_a_fleet_that_is_not_there_yet_keeps_its_base_beside_the_parts(tmp_path) -> None:
+    rows(1).write_parquet(tmp_path / "a.parquet")
+    run_fleet("update", [str(tmp_path / "a.parquet")], tmp_path / "fleet", **NUMBERS)
+    assert (tmp_path / "fleet" / "base.evband").exists()

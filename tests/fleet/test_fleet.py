@@ -126,6 +126,16 @@ def test_running_again_goes_on_and_a_pool_writes_the_same_bytes(fitted, lake, tm
         assert part.read_bytes() == (tmp_path / "cars" / part.name).read_bytes()
 
 
+def test_a_car_whose_sheet_has_a_label_is_not_done_again(tmp_path) -> None:
+    rows(1).write_parquet(tmp_path / "a.parquet")
+    (tmp_path / "sheets.toml").write_text('[cars]\na = "i3 60"\n')  # the label sharpens its drag and tyres
+    times = []
+    for _ in range(2):
+        fit_fleet([str(tmp_path / "a.parquet")], tmp_path / "fleet", sheets=tmp_path / "sheets.toml")
+        times.append((tmp_path / "fleet" / "cars" / "a.evband").stat().st_mtime_ns)
+    assert times[0] == times[1]
+
+
 def test_ray_writes_the_same_bytes(fitted, lake, tmp_path) -> None:
     pytest.importorskip("ray")
     folder, _ = fitted

@@ -130,5 +130,5 @@ def warn_of_cars(table: pl.DataFrame) -> int:
     """Repeat the first warnings in a table of cars; how many there are."""
     bad = table.filter(table["warning"] != "") if "warning" in table.columns else table.clear()
     for row in bad.head(10).to_dicts():
-        warn(f"{row['vehicle_id']}: {row['warning']}")
+        warn(f"{row['vehicle_id'] or '(no id)'}: {row['warning']}")
     return len(bad)

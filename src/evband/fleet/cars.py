@@ -56,8 +56,9 @@ def work(plan: Plan, cars: list[Car]) -> list[Row]:
     """Rows of a batch; what one car's log does never stops the others."""
     done = {car.vehicle_id: _done(plan, car) for car in cars} if plan.kind == "fit" else {}
     todo = [car for car in cars if not done.get(car.vehicle_id)]
-    trips = read_cars(todo, 1.0, plan.base.settings(1.0, 0).bridge_s)
-    steps = (_one(plan, car, trips.pop(car.vehicle_id)) for car in todo)
+    notes: dict[str, list[str]] = {}
+    trips = read_cars(todo, 1.0, plan.base.settings(1.0, 0).bridge_s, notes)
+    steps = (_one(plan, car, trips.pop(car.vehicle_id), notes.get(car.vehicle_id, [])) for car in todo)
     answer = gpu(plan.device) if plan.kind in ADAPTING else None
     made = done_together(list(steps), answer) if answer else [done_together([one])[0] for one in steps]
     found = {name: [row] for name, row in done.items() if row}
@@ -88,13 +89,19 @@ def _driver() -> bool:
     return True
 
 
-def _one(plan: Plan, car: Car, trips: Trips | EvbandError) -> Steps[list[Row]]:
+def _one(plan: Plan, car: Car, trips: Trips | EvbandError, notes: list[str]) -> Steps[list[Row]]:
+    """Rows of a car, `notes` of what could not be read of its logs among the warnings."""
     try:
         if isinstance(trips, EvbandError):
             raise trips
         if plan.kind in ADAPTING:
-            return [(yield from ADAPTING[plan.kind](plan, car, trips))]
-        return DO[plan.kind](plan, car, trips)
+            return [(yield from ADAPTING[plan.kind](plan, car, trips, notes))]
+        rows = DO[plan.kind](plan, car, trips)
+        return (
+            [row | {"warning": "; ".join(filter(None, [row.get("warning"), *notes]))} for row in rows]
+            if notes
+            else rows
+        )
     except FullDiskError:  # of every car that follows, too
         raise
     except EvbandError as problem:
@@ -121,7 +128,7 @@ def _done(plan: Plan, car: Car) -> Row | None:
         data = plan.part(car).read_bytes()
         meta = part_meta(data)
         same = meta["base"] == plan.base.digest and meta["stamp"] == car.stamp
-        same = same and meta["sheet"] == _sheet(plan, car).to_dict() and bool(part_tensors(data))
+        same = same and meta["sheet"] == _sheet(plan, car).sharpened().to_dict() and bool(part_tensors(data))
         return {**meta["row"], TRACES: meta["fingerprints"]} if same else None
     except (EvbandError, OSError, LookupError, TypeError, ValueError):
         return None
@@ -134,31 +141,41 @@ def _sheet(plan: Plan, car: Car) -> Sheet:
     return sheet
 
 
-def _fit(plan: Plan, car: Car, trips: Trips) -> Steps[Row]:
+def _fit(plan: Plan, car: Car, trips: Trips, notes: list[str]) -> Steps[Row]:
     model = started(plan.base, _sheet(plan, car), car.seed)
-    return (yield from _learn(plan, car, model, trips, float(consumption(model).mean())))
+    return (yield from _learn(plan, car, model, trips, notes, float(consumption(model).mean())))
 
 
-def _update(plan: Plan, car: Car, trips: Trips) -> Steps[Row]:
+def _update(plan: Plan, car: Car, trips: Trips, notes: list[str]) -> Steps[Row]:
     if not plan.part(car).exists():
-        return (yield from _fit(plan, car, trips))
+        return (yield from _fit(plan, car, trips, notes))
     model, meta = _load(plan, car), part_meta(plan.part(car).read_bytes())
+    if model.adaptation_.base != plan.base.digest:
+        raise SettingsError(
+            "its part rests on another base than the fleet's; run evband fleet fit with its logs again."
+        )
     row = dict(meta["row"])
     try:
         fresh, _ = new_trips(model, trips)
     except EvbandError:  # nothing new
         return {**row, TRACES: model.fingerprints_}
     drift = Drift.of(meta.get("drift", ()))
-    return (yield from _learn(plan, car, model, fresh, float(row["expected_kwh_100km"]), drift))
+    return (yield from _learn(plan, car, model, fresh, notes, float(row["expected_kwh_100km"]), drift))
 
 
 def _learn(
-    plan: Plan, car: Car, model: PowerModel, trips: Trips, expected: float, drift: Drift | None = None
+    plan: Plan,
+    car: Car,
+    model: PowerModel,
+    trips: Trips,
+    notes: list[str],
+    expected: float,
+    drift: Drift | None = None,
 ) -> Steps[Row]:
     """Learn from trips, write the part, and give the row of the table."""
     found = yield from learning(model, trips, car.seed, plan.level)
     drift = reduce(Drift.after, found.readings, drift or Drift())
-    model, notes = found.model, found.notes + drift.notes(len(found.readings))
+    model, notes = found.model, [*notes, *found.notes, *drift.notes(len(found.readings))]
     model.adaptation_ = state = replace(model.adaptation_, notes=tuple(notes))
     kwh = consumption(model)
     lower, upper = map(float, np.quantile(kwh, [0.5 - plan.level / 2, 0.5 + plan.level / 2]))
@@ -215,7 +232,7 @@ def _evaluate(plan: Plan, car: Car, trips: Trips) -> list[Row]:
     return [_row(car, len(trips), hours, warning, **_scores(model, trips))]
 
 
-ADAPTING: dict[str, Callable[[Plan, Car, Trips], Steps[Row]]] = {"fit": _fit, "update": _update}
+ADAPTING: dict[str, Callable[[Plan, Car, Trips, list[str]], Steps[Row]]] = {"fit": _fit, "update": _update}
 DO: dict[str, Callable[[Plan, Car, Trips], list[Row]]] = {
     "predict": _predict, "energy": _energy, "evaluate": _evaluate,
 }  # fmt: skip

@@ -16,7 +16,7 @@ from evband.adaptation.base import Base
 from evband.adaptation.made_up import drive_of_mean
 from evband.adaptation.starting import sheet_of, started
 from evband.errors import ArtifactError, FullDiskError, SettingsError
-from evband.fleet.cars import NUMBERS, TRACES, Plan, gpu, lost, work
+from evband.fleet.cars import ADAPTING, DO, NUMBERS, TRACES, Plan, gpu, lost, work
 from evband.fleet.engine import run
 from evband.fleet.lake import Car, find_cars
 from evband.fleet.learning import learned
@@ -24,6 +24,7 @@ from evband.fleet.prior import fleet_prior
 from evband.fleet.report import Before, write_fleet_report
 from evband.fleet.sheets import read_fleet_sheets, usual_sheet
 from evband.logs.writing import write_table
+from evband.network.quantiles import check_level
 from evband.trips import Trip, Trips
 
 BATCH, BATCH_ROWS = 50, 1_000_000  # cars and rows
@@ -63,7 +64,11 @@ def run_fleet(
         raise SettingsError(f"device {device!r} is none of {', '.join(DEVICES)}; choose one.")
     if device == "cuda" and ray == "off":
         gpu(device)  # says so here where there is none
+    check_level(level)
     place = Path(folder)
+    if kind in DO and not (place / "cars").is_dir():
+        raise SettingsError(f"{place} is not a fleet's folder; run evband fleet fit first.")
+    before = _earlier(place) if kind == "update" else None
     cars = find_cars(logs, by, own, dem)
     (place / "cars").mkdir(parents=True, exist_ok=True)
     if kind == "predict":
@@ -81,8 +86,8 @@ def run_fleet(
             tell(done, len(cars))
     name_twins(rows)
     table = _table(rows)
-    if kind == "update":
-        table = _with_others(place, table)
+    if before is not None:
+        table = _with_others(before, table)
     write_table(table, place / f"{TABLES[kind]}.parquet")
     if kind in ("fit", "update"):
         try:
@@ -132,7 +137,7 @@ def _base(place: Path, kind: str, given: str | Path | None) -> Base:
     if kind != "fit" and given is None and own.exists():
         return Base.load(own)
     ground = Base.load(None if given is None else Path(given))
-    if kind == "fit" or given is not None:
+    if kind in ADAPTING:
         ground.save(own)
     return ground
 
@@ -182,10 +187,20 @@ def _table(rows: list[dict[str, Any]]) -> pl.DataFrame:
     return found.sort([name for name in ("vehicle_id", "trip_id") if name in found.columns])
 
 
-def _with_others(place: Path, table: pl.DataFrame) -> pl.DataFrame:
+def _earlier(place: Path) -> pl.DataFrame | None:
+    """The table of the last run, None before the first."""
+    path = place / "cars.parquet"
+    if not path.exists():
+        return None
+    try:
+        return pl.read_parquet(path)
+    except (pl.exceptions.PolarsError, OSError):
+        raise ArtifactError(
+            f"{path}: the table of the cars is damaged; delete it and run evband fleet fit with all logs."
+        ) from None
+
+
+def _with_others(before: pl.DataFrame, table: pl.DataFrame) -> pl.DataFrame:
     """The cars of an earlier run that brought no new logs stay in the table."""
-    before = place / "cars.parquet"
-    if not before.exists():
-        return table
-    others = pl.read_parquet(before).filter(~pl.col("vehicle_id").is_in(table["vehicle_id"].to_list()))
+    others = before.filter(~pl.col("vehicle_id").is_in(table["vehicle_id"].to_list()))
     return pl.concat([others, table], how="diagonal_relaxed").sort("vehicle_id")

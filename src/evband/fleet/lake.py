@@ -28,24 +28,27 @@ MOST_CARS = 1_000_000
 MOST_ROWS = 5_000_000  # of one car in one run: two months at 1 Hz
 MOST_BYTES = 2 << 30  # of a file that is one car's, or comes from a URL
 LARGE_BYTES = 256 << 20  # from which a shared file is filtered as it streams by
+USUAL = "vehicle_id"  # column or key of folders that names cars
 NOBODY = ""  # id of rows that name no car
 DAMAGE = (pl.exceptions.PolarsError, OSError, ValueError, pl.exceptions.PanicException)
 
 
 @dataclass(frozen=True)
 class Car:
-    """One car and where its rows are; `column` names the vehicles in files that several cars share."""
+    """One car and where its rows are."""
 
     vehicle_id: str
-    files: tuple[str, ...]
-    column: str | None = None
-    rows: int = 0  # in shared files
+    own: tuple[str, ...] = ()  # files
+    shared: tuple[str, ...] = ()  # with other cars
+    column: str | None = None  # that names the vehicles there
+    rows: int = 0  # in them
     dem: str | None = None  # folder of elevation tiles for its coordinates
 
     @property
     def file_name(self) -> str:
         """Safe whatever the id is."""
-        return quote(self.vehicle_id, safe=" ").replace("~", "%7E").removeprefix(".") + ".evband"
+        name = quote(self.vehicle_id, safe=" ").replace("~", "%7E")
+        return (f"%2E{name[1:]}" if name.startswith(".") else name) + ".evband"  # no hidden file
 
     @property
     def seed(self) -> int:
@@ -55,22 +58,24 @@ class Car:
     @property
     def stamp(self) -> str:
         """Changes when a file of the car, or the folder of tiles, does."""
-        facts = [(name, *_size_and_time(name)) for name in self.files]
+        facts = [(name, *_size_and_time(name)) for name in (*self.own, *self.shared)]
         return hashlib.sha256(repr((self.column, facts, self.dem)).encode()).hexdigest()[:16]
 
 
 def find_cars(logs: Iterable[str], by: str, own: str = "file", dem: str | Path | None = None) -> list[Car]:
     """All cars of these files, folders, globs or URLs, in the order of their ids; a table that names none is that of a car
-    with a file or a folder of its `own`."""
+    with a file or a folder of its `own`. A `by` other than the usual one must name some."""
     tiles = None if dem is None else str(Tiles(dem).folder.absolute())  # a folder without tiles is no car's fault
     owned: dict[str, list[str]] = {}
     shared: dict[str, list[str]] = {}
     rows: dict[str, int] = {}
+    named = False  # by folders
     for path in _files(logs):
         pieces = PurePosixPath(path.replace(os.sep, "/"))
         hive = [piece.partition("=")[2] for piece in pieces.parts if piece.startswith(f"{by}=")]
         if hive:
             owned.setdefault(hive[-1], []).append(path)
+            named = True
             continue
         ids = _ids(path, by)
         if ids is None:
@@ -79,8 +84,12 @@ def find_cars(logs: Iterable[str], by: str, own: str = "file", dem: str | Path |
         for name, count in (ids or {}).items():
             shared.setdefault(name, []).append(path)
             rows[name] = rows.get(name, 0) + count
-    cars = [Car(name, tuple(files), dem=tiles) for name, files in owned.items() if name not in shared]
-    cars += [Car(name, tuple(files), by, rows[name], tiles) for name, files in shared.items()]
+    if by != USUAL and not (named or shared):
+        raise LogError(f"none of these logs has a column or a folder of the name {by}; correct --by.")
+    cars = [
+        Car(name, tuple(owned.get(name, ())), tuple(shared.get(name, ())), by if name in shared else None, rows.get(name, 0), tiles)
+        for name in {**owned, **shared}
+    ]  # fmt: skip
     if not 0 < len(cars) <= MOST_CARS:
         raise LogError(f"there are {len(cars)} cars in these logs; give 1 to {MOST_CARS}.")
     return sorted(cars, key=lambda car: car.vehicle_id)
@@ -167,18 +176,29 @@ def _ids(path: str, by: str) -> dict[str, int] | None:
     return dict(sorted(found.iter_rows()))
 
 
-def read_cars(cars: list[Car], hz: float, bridge_s: float) -> dict[str, Trips | EvbandError]:
-    """Trips of each car, or why there are none; a file that several cars share is read once."""
+def read_cars(
+    cars: list[Car], hz: float, bridge_s: float, notes: dict[str, list[str]] | None = None
+) -> dict[str, Trips | EvbandError]:
+    """Trips of each car, or why there are none; a file that several cars share is read once. What of a car's logs could not be
+    read goes into `notes`."""
+    notes = {} if notes is None else notes
     frames: dict[str, list[pl.DataFrame] | EvbandError] = {car.vehicle_id: [] for car in cars}
-    for path in sorted({path for car in cars if car.column for path in car.files}):
-        mine = [car for car in cars if path in car.files and car.rows <= MOST_ROWS and car.vehicle_id != NOBODY]
+    for path in sorted({path for car in cars for path in car.shared}):
+        mine = [car for car in cars if path in car.shared and car.rows <= MOST_ROWS and car.vehicle_id != NOBODY]
         for name, part in _rows_of(path, mine):
             before = frames[name]
             if isinstance(part, EvbandError):
                 frames[name] = part
             elif isinstance(before, list):
                 before.append(part)
-    return {car.vehicle_id: _trips(car, frames[car.vehicle_id], hz, bridge_s) for car in cars}
+    found: dict[str, Trips | EvbandError] = {}
+    for car in cars:
+        skipped: list[EvbandError] = []
+        found[car.vehicle_id] = _trips(car, frames[car.vehicle_id], hz, bridge_s, skipped)
+        if skipped:
+            why = str(skipped[0]).rstrip(".")
+            notes[car.vehicle_id] = [f"{len(skipped)} of its logs or trips cannot be read; the first error: {why}"]
+    return found
 
 
 def _rows_of(path: str, cars: Sequence[Car]) -> list[tuple[str, pl.DataFrame | EvbandError]]:
@@ -196,7 +216,9 @@ def _rows_of(path: str, cars: Sequence[Car]) -> list[tuple[str, pl.DataFrame | E
     return [(str(name), part) for (name,), part in rows.partition_by(column, as_dict=True, include_key=False).items()]
 
 
-def _trips(car: Car, frames: list[pl.DataFrame] | EvbandError, hz: float, bridge_s: float) -> Trips | EvbandError:
+def _trips(
+    car: Car, frames: list[pl.DataFrame] | EvbandError, hz: float, bridge_s: float, skipped: list[EvbandError]
+) -> Trips | EvbandError:
     from evband.logs.reading import read_trips
 
     try:
@@ -206,13 +228,13 @@ def _trips(car: Car, frames: list[pl.DataFrame] | EvbandError, hz: float, bridge
             raise LogError(f"{car.rows} rows name no car; fill their {car.column or 'vehicle'} column.")
         if car.rows > MOST_ROWS:
             raise LogError(f"the car has {car.rows} rows, {MOST_ROWS} are the most in one run; give them in portions.")
-        source: list[Any] = list(frames)
-        if not car.column:
-            if any(_size_and_time(file)[0] > MOST_BYTES for file in car.files):
-                raise LogError(f"a file of the car is larger than {MOST_BYTES >> 30} GB; cut it into portions.")
-            source = [_scan(file).collect() if "://" in file else file for file in car.files]
-        return read_trips(source, hz=hz, bridge_s=bridge_s, dem=car.dem, skipped=[])
+        if any(_size_and_time(file)[0] > MOST_BYTES for file in car.own):
+            raise LogError(f"a file of the car is larger than {MOST_BYTES >> 30} GB; cut it into portions.")
+        own: list[Any] = [_scan(file).collect() if "://" in file else file for file in car.own]
+        return read_trips([*frames, *own], hz=hz, bridge_s=bridge_s, dem=car.dem, skipped=skipped)
     except EvbandError as problem:
         return problem
     except DAMAGE as problem:
-        return LogError(f"{car.files[0]}: it cannot be read ({str(problem).splitlines()[0]}); check the file.")
+        return LogError(
+            f"{(*car.own, *car.shared)[0]}: it cannot be read ({str(problem).splitlines()[0]}); check the file."
+        )

@@ -15,9 +15,13 @@ from evband.vehicles.find import LARGEST_BYTES
 def read_fleet_sheets(path: Path) -> dict[str, Sheet]:
     """vehicle_id -> sheet: a table `[cars]` of names in the catalogue, or sheets (`[[vehicle]]`) whose name is the id."""
     data = read_toml(path, VehicleError, "list of data sheets", LARGEST_BYTES)
-    if isinstance(data.get("cars"), dict):
-        sheets = {name: find(str(name)) for name in {*data["cars"].values()}}
-        return {str(car): sheets[name] for car, name in data["cars"].items()}
+    cars = data.get("cars")
+    if isinstance(cars, dict):
+        wrong = next((car for car, name in cars.items() if not isinstance(name, str)), None)
+        if wrong is not None:
+            raise VehicleError(f"{path}: {wrong} in [cars] is {cars[wrong]!r}; write the name of a vehicle as a text.")
+        sheets = {name: find(name) for name in set(cars.values())}
+        return {car: sheets[name] for car, name in cars.items()}
     return {sheet.name: sheet for sheet in read_sheets(path)}
 
 
