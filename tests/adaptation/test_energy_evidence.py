@@ -9,7 +9,7 @@ import pytest
 import evband
 from evband.adaptation import adapt_to_energy
 from evband.adaptation.energy_evidence import CHARGING, _evidence, is_energy_table, read_energy
-from evband.errors import EvbandError, SettingsError, TripsError
+from evband.errors import EvbandError, LogError, SettingsError, TripsError
 from evband.trips import Trip, Trips
 from tests.adaptation.test_start_and_adapt import CDA, CRR, KG, trip
 
@@ -92,6 +92,8 @@ def test_energy_is_found_in_every_way(started: evband.PowerModel, tmp_path) -> N
         ("10,2,900", "900 km/h"),
         ("10,x,40", "'x', which is not a number"),
         ("10,,40", "no energy"),
+        ("10,2,", "row 1: mean_speed_kmh is missing"),
+        (",2,40", "row 1: distance_km is missing"),
     ],
 )
 def test_a_bad_row_is_one_sentence(started: evband.PowerModel, tmp_path, row: str, words: str) -> None:
@@ -99,3 +101,49 @@ def test_a_bad_row_is_one_sentence(started: evband.PowerModel, tmp_path, row: st
     path.write_text(f"distance_km,energy_kwh,mean_speed_kmh\n{row}\n")
     with pytest.raises(EvbandError, match=words):
         read_energy(path, started)
+
+
+def test_shares_of_the_charge_are_no_per_cent(started: evband.PowerModel, tmp_path) -> None:
+    path = tmp_path / "trips.csv"
+    path.write_text("distance_km,duration_min,soc_start,soc_end\n20,30,0.8,0.6\n")
+    with pytest.raises(LogError, match="look like shares"):
+        read_energy(path, started, capacity_kwh=60.0)
+
+
+def test_a_table_of_another_country_with_a_blank_line_or_without_distances_is_read(started, tmp_path) -> None:
+    plain, other, rates = (tmp_path / f"{name}.csv" for name in ("plain", "other", "rates"))
+    plain.write_text("distance_km,energy_kwh,mean_speed_kmh\n20.5,3.5,40\n\n30,4.5,50\n")
+    other.write_text("distance_km;energy_kwh;mean_speed_kmh\n20,5;3,5;40\n30;4,5;50\n")
+    rates.write_text("kwh_100km,mean_speed_kmh,ambient_temp_c\n15,40,10\n")
+    assert all(map(is_energy_table, (plain, other, rates)))
+    assert [replace(t, ambient_c=0.0) for t in read_energy(plain, started)] == [
+        replace(t, ambient_c=0.0) for t in read_energy(other, started)
+    ]
+    (one,) = read_energy(rates, started)
+    assert one.kw == pytest.approx(0.15 * 40)
+
+
+def test_rows_table_by_table_weigh_as_those_of_one(started: evband.PowerModel, tmp_path) -> None:
+    """Their common error does not average out by being given in portions."""
+    path = tmp_path / "trips.csv"
+    rows(range(100, 112), path)
+    trips = read_energy(path, started)
+    whole_table, parts = adapt_to_energy(started, trips), started
+    for k in range(0, 12, 3):
+        parts = adapt_to_energy(parts, trips[k : k + 3])
+    before, at_once, in_turn = (
+        np.trace(m.adaptation_.precision, axis1=1, axis2=2).sum() for m in (started, whole_table, parts)
+    )
+    assert in_turn - before == pytest.approx(at_once - before, rel=0.15)
+
+
+def test_energies_of_quite_another_car_get_a_note_and_rows_that_are_there_twice(started, tmp_path) -> None:
+    path = tmp_path / "trips.csv"
+    rows(range(100, 108), path)
+    trips = read_energy(path, started)
+    assert adapt_to_energy(started, trips).adaptation_.notes == ()
+    twice, left = adapt_to_energy(
+        started, [replace(one, energy_kwh=2.5 * one.energy_kwh) for one in [*trips, trips[0]]]
+    ).adaptation_.notes
+    assert "times what was expected of the car" in twice
+    assert left.startswith("1 of 9 trips are left out: they are there twice")

@@ -6,8 +6,8 @@ stands in for it: with means over that drive
     P = w . mean(phi) + z . b_g + noise,   noise = `NOISE` of P, `COMMON` of it alike in all rows
 
 (`evband.adaptation.update` has w, z, b_g, and solves the same normal equations). The common part, a driver's style and
-the meter, does not average out: n rows weigh as n / (1 + n COMMON^2 / NOISE^2) do. The scale of single rows stays as it
-was, since a mean tells nothing of it.
+the meter, does not average out: n rows, those of earlier tables included, weigh as n / (1 + n COMMON^2 / NOISE^2) do. The
+scale of single rows stays as it was, since a mean says nothing about it.
 """
 
 from __future__ import annotations
@@ -48,6 +48,8 @@ COLUMNS = (*ENERGY, "soc_end", "distance_km", "mean_speed_kmh", "duration_min", 
 LEAST_KM, SPEEDS, AMBIENTS = 0.5, (5.0, 160.0), (-50.0, 60.0)
 MOST_RATE = 0.16  # kWh/100 km per kg
 MOST_BYTES = 16 << 20
+ENERGIES = "energy "  # how traces of such trips begin
+EXPECTED = (0.6, 1.7)  # times what the car was expected to use; beyond, a note says so
 
 
 @dataclass(frozen=True)
@@ -67,17 +69,23 @@ class TripEnergy:
     def trace(self) -> str:
         """By which it is known again."""
         text = f"{self.distance_km:.6g} {self.speed_kmh:.6g} {self.energy_kwh:.6g} {self.ambient_c:.6g}"
-        return "energy " + hashlib.sha256(text.encode()).hexdigest()[:16]
+        return ENERGIES + hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def is_energy_table(path: str | Path) -> bool:
-    """Whether a file is a CSV with one trip per row: its head has a distance and an energy, and no time."""
+    """Whether a file is a CSV with one trip per row: its head has an energy, a distance or mean speed, and no time."""
     try:
         with Path(path).open("rb") as file:
-            names = {name.strip(' "\r\n\ufeff').lower() for name in file.readline(4096).decode("utf-8").split(",")}
+            head = file.readline(4096).decode("utf-8")
     except (OSError, ValueError):
         return False
-    return "distance_km" in names and bool(names.intersection(ENERGY)) and not names & {"time_s", "speed_kmh"}
+    names = {name.strip(' "\r\n\ufeff').lower() for name in head.split(_separator(head))}
+    way = "distance_km" in names or {"kwh_100km", "mean_speed_kmh"} <= names
+    return way and bool(names.intersection(ENERGY)) and not names & {"time_s", "speed_kmh"}
+
+
+def _separator(head: str) -> str:
+    return ";" if ";" in head else ","
 
 
 def read_energy(path: str | Path, model: PowerModel, capacity_kwh: float | None = None) -> list[TripEnergy]:
@@ -88,8 +96,9 @@ def read_energy(path: str | Path, model: PowerModel, capacity_kwh: float | None 
     from evband.logs.border import parsing
 
     data = read_bounded(path, MOST_BYTES, LogError, "table")
+    separator = _separator(data[:4096].partition(b"\n")[0].decode("utf-8", "replace"))
     with parsing(path, "table of trips"):
-        table = pl.read_csv(data, infer_schema=False)
+        table = pl.read_csv(data, infer_schema=False, separator=separator)
         table = table.rename({name: name.strip(" \ufeff").lower() for name in table.columns})
     if not {"mean_speed_kmh", "duration_min"} & set(table.columns):
         raise LogError(f"{path}: mean_speed_kmh is missing; add it, or duration_min.")
@@ -98,14 +107,33 @@ def read_energy(path: str | Path, model: PowerModel, capacity_kwh: float | None 
     features = model.feature_map_
     assert isinstance(features, SheetMap)
     most = MOST_RATE * features.wheel[0]
-    rows = table.select([name for name in COLUMNS if name in table.columns]).to_dicts()
+    if separator == ";":
+        table = table.with_columns(pl.all().str.replace(",", ".", literal=True))
+    kept = table.select([name for name in COLUMNS if name in table.columns])
+    rows = [(number, row) for number, row in enumerate(kept.to_dicts(), 1) if any(row.values())]  # no blank lines
     if not rows:
         raise LogError(f"{path}: it has no rows; give one per trip.")
-    return [_trip(row, f"{path}, row {number}", capacity_kwh, most) for number, row in enumerate(rows, 1)]
+    return [_trip(row, f"{path}, row {number}", capacity_kwh, most) for number, row in rows]
 
 
 def _trip(row: dict[str, str | None], where: str, capacity_kwh: float | None, most: float) -> TripEnergy:
     """One trip, or one sentence on what is wrong with it."""
+    number = _numbers(row, where)
+    km, speed = _way(number, where)
+    energy = _energy(number, km, where, capacity_kwh)
+    rate = 100.0 * energy / km
+    if not 0 < rate <= most:
+        raise LogError(
+            f"{where}: {rate:.0f} kWh/100 km is not a trip of such a car (0 to {most:.0f}); check its energy and distance."
+        )
+    ambient = number.get("ambient_temp_c", math.nan)
+    if not (math.isnan(ambient) or AMBIENTS[0] <= ambient <= AMBIENTS[1]):
+        raise LogError(f"{where}: ambient_temp_c is {ambient:g}, which no weather is; give it in degrees Celsius.")
+    return TripEnergy(km, speed, energy, ambient)
+
+
+def _numbers(row: dict[str, str | None], where: str) -> dict[str, float]:
+    """The cells that are filled in."""
     number: dict[str, float] = {}
     for name, given in row.items():
         if given is not None and given.strip():
@@ -115,26 +143,28 @@ def _trip(row: dict[str, str | None], where: str, capacity_kwh: float | None, mo
                 number[name] = math.nan
             if not math.isfinite(number[name]):
                 raise LogError(f"{where}: {name} is {given.strip()[:40]!r}, which is not a number; correct it.")
-    km = number.get("distance_km", 0.0)
+    return number
+
+
+def _way(number: dict[str, float], where: str) -> tuple[float, float]:
+    """Distance and mean speed of a trip; one of which only the consumption is known is as long as a made-up drive."""
+    hours, km, speed = number.get("duration_min", 0.0) / 60.0, number.get("distance_km"), number.get("mean_speed_kmh")
+    if speed is None and km is not None and hours > 0:
+        speed = km / hours
+    if speed is None:
+        raise LogError(f"{where}: mean_speed_kmh is missing; fill it in, or distance_km and duration_min.")
+    if km is None and (hours > 0 or "kwh_100km" in number):
+        km = speed * (hours or SECONDS / 3600.0)
+    if km is None:
+        raise LogError(f"{where}: distance_km is missing; fill it in.")
     if km < LEAST_KM:
         raise LogError(f"{where}: distance_km is {km:g}, {LEAST_KM:g} is the least that counts; take the row out.")
-    energy = _energy(number, km, where, capacity_kwh)
-    rate = 100.0 * energy / km
-    if not 0 < rate <= most:
-        raise LogError(
-            f"{where}: {rate:.0f} kWh/100 km is not a trip of such a car (0 to {most:.0f}); check its energy and distance."
-        )
-    minutes = number.get("duration_min", 0.0)
-    speed = number.get("mean_speed_kmh", 60.0 * km / minutes if minutes > 0 else math.nan)
     if not SPEEDS[0] <= speed <= SPEEDS[1]:
         raise LogError(
             f"{where}: a mean speed of {speed:.0f} km/h cannot be right ({SPEEDS[0]:g} to {SPEEDS[1]:g}); correct "
             "mean_speed_kmh or duration_min."
         )
-    ambient = number.get("ambient_temp_c", math.nan)
-    if not (math.isnan(ambient) or AMBIENTS[0] <= ambient <= AMBIENTS[1]):
-        raise LogError(f"{where}: ambient_temp_c is {ambient:g}, which no weather is; give it in degrees Celsius.")
-    return TripEnergy(km, speed, energy, ambient)
+    return km, speed
 
 
 def _energy(number: dict[str, float], km: float, where: str, capacity_kwh: float | None) -> float:
@@ -147,6 +177,10 @@ def _energy(number: dict[str, float], km: float, where: str, capacity_kwh: float
         first, last = number["soc_start"], number["soc_end"]
         if not 0 <= last < first <= 100:
             raise LogError(f"{where}: the charge goes from {first:g} to {last:g} %; it must fall, within 0 to 100.")
+        if first <= 1.0:
+            raise LogError(
+                f"{where}: the charge goes from {first:g} to {last:g} %, which look like shares; give them in %."
+            )
         if capacity_kwh is None:
             raise SettingsError(f"{where}: the data sheet does not name the battery's size; give --capacity-kwh.")
         return (first - last) / 100.0 * capacity_kwh
@@ -162,6 +196,7 @@ def adapt_to_energy(model: PowerModel, trips: Sequence[TripEnergy], seed: int = 
     if model.adaptation_ is None:
         raise SettingsError("only a model that began with evband start adapts; fit this one again with the new logs.")
     known = set(model.fingerprints_)
+    earlier = sum(trace.startswith(ENERGIES) for trace in known)
     fresh = list({trip.trace: trip for trip in trips if trip.trace not in known}.values())
     if not fresh:
         raise TripsError("the model has learned from all of these trips already; give new ones.")
@@ -170,9 +205,11 @@ def adapt_to_energy(model: PowerModel, trips: Sequence[TripEnergy], seed: int = 
     theta, precision = model.theta_.copy(), before.precision.astype(float)
     views = model.architecture_.unpack(theta)
     sd = NOISE * np.maximum([trip.kw for trip in fresh], LEAST_KW) / model.feature_map_.y_std
-    alike = 1.0 + len(fresh) * (COMMON / NOISE) ** 2
+    common = (COMMON / NOISE) ** 2  # m + n rows weigh as (m + n) / (1 + (m + n) common), of which m have been counted
+    alike = (1.0 + earlier * common) * (1.0 + (earlier + len(fresh)) * common)
     members = Members(rows, slice(None), views, before.neutral, np.full(len(theta), NU))
     error = members.table[..., -1]
+    notes = _unexpected(rows.y, rows.y - error.mean(0))
     for _ in range(ROUNDS):
         normal = members.normal((NU + 1) / (NU + (error / sd) ** 2) / sd**2 / alike)
         error, _ = members.errors(normal, precision)
@@ -181,12 +218,22 @@ def adapt_to_energy(model: PowerModel, trips: Sequence[TripEnergy], seed: int = 
     precision += normal.information
     after = copy(model)
     after.theta_, after.fingerprints_ = theta, sorted({*known, *(trip.trace for trip in fresh)})
-    left = len(trips) - len(fresh)
-    notes = (f"{left} of {len(trips)} trips are left out: the model has learned from them already",) if left else ()
+    if left := len(trips) - len(fresh):
+        notes.append(
+            f"{left} of {len(trips)} trips are left out: they are there twice, or the model has learned from them already"
+        )
     after.adaptation_ = replace(
-        before, precision=precision.astype(np.float32), trips=before.trips + len(fresh), notes=notes
+        before, precision=precision.astype(np.float32), trips=before.trips + len(fresh), notes=tuple(notes)
     )
     return after
+
+
+def _unexpected(power: Array, expected: Array) -> list[str]:
+    """A note where the trips took far more or less than the car was expected to."""
+    times = float(np.median(power / np.maximum(expected, 1e-9)))
+    if EXPECTED[0] <= times <= EXPECTED[1]:
+        return []
+    return [f"trips took {times:.2f} times what was expected of the car: check that they are this car's, and in kWh"]
 
 
 def _evidence(model: PowerModel, trips: Sequence[TripEnergy], seed: int) -> Evidence:

@@ -172,7 +172,7 @@ def _all_readings(
     number = 0  # of a file or frame
     for one in source:
         if isinstance(one, str | Path):
-            for path in _paths(one):
+            for path in paths_of(one):
                 number += 1
                 try:
                     found = read_file(path, options)
@@ -201,7 +201,7 @@ def to_polars(frame: Any, others: str) -> pl.DataFrame:
         ) from error
 
 
-def _paths(source: str | Path) -> list[Path]:
+def paths_of(source: str | Path) -> list[Path]:
     path = Path(source)
     if os.path.isdir(path):  # unlike Path's own, these two do not raise in a directory that may not be looked into
         raise LogError(f"{path}: this is a directory; name its logs, for example '{path}/*.csv'.")
