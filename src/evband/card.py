@@ -189,10 +189,14 @@ def _energy(model: PowerModel) -> dict[str, Any] | None:
     saved = model.energy_
     if saved is None:
         return None
+    started = model.adaptation_ is not None
     return {
         "trips": int(saved.get("trips", 0)),
         "linear_path_weight": float(dict(saved.get("mean") or {}).get("weight", 0.0)),
-        "assumed": "the next trip is drawn like the calibration trips; a season that none of them had is not in the band",
+        "of": "simulated trips of other cars" if started else "trips",
+        "assumed": "a new car's trips err as simulated cars' do; its own trips correct that"
+        if started
+        else "the next trip is drawn like the calibration trips; a season that none of them had is not in the band",
         "plans": int(dict(saved.get("planned") or {}).get("trips", 0)),
         "contradictions": model.contradictions_,
     }

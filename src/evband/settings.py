@@ -67,13 +67,13 @@ class About:
         """Settings come from command lines, TOML and model files too: type, finiteness, range, choices."""
         wanted, word = _TYPES[kind]
         if not isinstance(value, wanted) or (isinstance(value, bool) and kind != "bool"):
-            raise SettingsError(f"{name} is {value!r}; give {word}")
+            raise SettingsError(f"{name} is {value!r}; give {word}.")
         if isinstance(value, float) and not math.isfinite(value):
             raise SettingsError(f"{name} is {value!r}; give a finite number.")
         if self.choices and value not in self.choices:
-            raise SettingsError(f"{name} {value!r} is not one of {', '.join(self.choices)}")
+            raise SettingsError(f"{name} {value!r} is not one of {', '.join(self.choices)}; choose one.")
         if self.within and not _inside(value, self.within):
-            raise SettingsError(f"{name} is {value!r}; choose a value in {self.within}")
+            raise SettingsError(f"{name} is {value!r}; choose a value in {self.within}.")
 
 
 def _set(default: Any, what: str, when: str, **about: Any) -> Any:

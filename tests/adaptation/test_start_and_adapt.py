@@ -272,3 +272,15 @@ def test_what_is_kept_of_the_scale_does_not_depend_on_the_last_digits_of_a_produ
     nearly = both * (1.0 + 2e-16 * rng.standard_normal(both.shape))
     assert not (both == nearly).all()
     assert Offsets(both).moments == Offsets(nearly).moments
+
+
+@pytest.mark.parametrize("wrong", [float("nan"), float("inf"), 1e30])
+def test_a_number_that_is_none_is_refused_by_the_name_it_was_given_by(wrong: float) -> None:
+    with pytest.raises(SettingsError, match="mass_kg is "):
+        evband.start(mass_kg=wrong, cda_m2=CDA)
+
+
+def test_the_card_of_a_started_model_claims_no_calibration_trips_of_its_own() -> None:
+    energy = evband.start(mass_kg=KG, cda_m2=CDA).card()["energy"]
+    assert energy["of"] == "simulated trips of other cars"
+    assert "calibration trips" not in energy["assumed"]

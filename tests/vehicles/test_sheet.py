@@ -52,6 +52,7 @@ def test_numbers_of_the_users_own():
         ({"coast_down_n": [1, 2]}, "three numbers"),
         ({"coast_down_n": [-900, 0, 0.02]}, "not a road load"),
         ({"heat_pump": "yes"}, "write true or false"),
+        ({"mass_kg": 1700}, "give kerb_kg and load_kg"),
     ],
 )
 def test_impossible_sheets(change, says):
@@ -89,3 +90,13 @@ def test_a_label_moves_drag_and_tyres_a_little(figure, model):
     thirsty = replace(sheet, **{figure: 1.15 * usual}).sharpened()
     assert thirsty.cda_m2 > sheet.cda_m2
     assert thirsty.crr > sheet.crr
+
+
+@pytest.mark.parametrize(
+    "figure", [{"epa_kwh_100km": 1000}, {"wltp_kwh_100km": 0.001}, {"coast_down_n": [15000, 0.5, 0.03]}]
+)
+def test_a_figure_that_no_drag_and_tyres_explain_is_named(figure):
+    with pytest.raises(
+        VehicleError, match=r"by its consumption figures or coast-down, CdA is .* correct these figures"
+    ):
+        Sheet.from_dict({**PLAIN, **figure}).sharpened()

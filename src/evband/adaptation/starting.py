@@ -27,6 +27,7 @@ PER_WHEEL = 1.1  # W at the battery for one at the wheels, about
 RANGES = {"speed_kmh": (0.0, 180.0, 40.0), "acceleration_ms2": (-6.0, 6.0, 0.0), "elevation_m": (-0.3, 0.3, 0.0),
           "ambient_temp_c": (-25.0, 45.0, 20.0)}  # channel -> seen in the population from, to; usual  # fmt: skip
 STRANGE_KW_KG = 0.5  # beyond so many kilowatts per kilogram no road term counts
+BEYOND = 1e6  # no number of a sheet is
 MOST_DRAG = 0.002  # m2 of CdA per kg; vans have under 0.001
 SCALE_KEY = 7  # random stream of the draws
 
@@ -93,6 +94,9 @@ def sheet_of(vehicle: str | Sheet | None, **numbers: float | None) -> Sheet:
     from evband.vehicles import Sheet, named_sheet
 
     given = {name: value for name, value in numbers.items() if value is not None}
+    for name, value in given.items():
+        if not abs(value) < BEYOND:
+            raise SettingsError(f"{name} is {value:g}; give a number that a vehicle can have.")
     if isinstance(vehicle, Sheet):
         return vehicle.with_numbers(**given)
     if vehicle is None:

@@ -68,7 +68,9 @@ def _lines(facts: dict[str, Any]) -> list[tuple[str, str]]:
     lines.append(("calibration", str(facts["calibration"])))
     if facts["energy"]:
         energy = facts["energy"]
-        lines.append(("energy", f"errors of {energy['trips']} trips, linear path {energy['linear_path_weight']:.0%}"))
+        lines.append(
+            ("energy", f"errors of {energy['trips']} {energy['of']}, linear path {energy['linear_path_weight']:.0%}")
+        )
         lines.append(("energy assumes", energy["assumed"]))
         lines += [("contradicts physics", problem) for problem in energy["contradictions"]]
     for name, term in facts["car"].items():

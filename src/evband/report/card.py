@@ -65,7 +65,7 @@ def _energy(facts: dict[str, Any] | None) -> list[tuple[str, str]]:
         return [("Energy", "no bands of trip energy: too few trips could be left out in turn")]
     weight = facts["linear_path_weight"]
     mixed = f"{weight:.0%} linear path, " if weight else ""
-    lines = [("Energy", f"{mixed}errors of {facts['trips']} trips; assumes that {facts['assumed']}")]
+    lines = [("Energy", f"{mixed}errors of {facts['trips']} {facts['of']}; assumes that {facts['assumed']}")]
     return lines + [("Contradicts physics", problem) for problem in facts["contradictions"]]
 
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from evband.errors import VehicleError
 from evband.vehicles.physics import AIR_DENSITY, GRAVITY, ROTATING
 
 if TYPE_CHECKING:
@@ -92,6 +93,16 @@ def sharpened(sheet: Sheet) -> Sheet:
         x = first + gain @ (z - h(x) - slope @ (first - x))
     spread = np.sqrt(np.diag((np.eye(3) - gain @ slope) @ prior))
     _, cda, crr = np.exp(x).tolist()
+    try:
+        return _with(sheet, cda, crr, spread)
+    except VehicleError:
+        raise VehicleError(
+            f"{sheet.name}: by its consumption figures or coast-down, CdA is {cda:.3g} m2 and c_rr {crr:.3g}, which cannot be; "
+            "correct these figures."
+        ) from None
+
+
+def _with(sheet: Sheet, cda: float, crr: float, spread: Array) -> Sheet:
     source: dict[str, Source] = {**sheet.source, "cda_m2": "sharpened", "crr": "sharpened"}
     spreads = {**sheet.spread, "cda_m2": float(spread[1]), "crr": float(spread[2])}
     return replace(

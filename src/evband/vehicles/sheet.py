@@ -188,6 +188,7 @@ def _check_keys(data: Mapping[str, Any], where: str) -> None:
         if key not in known:
             near = difflib.get_close_matches(key, known, 1, 0.5)
             hint = f"the nearest is {near[0]}" if near else f"a sheet has {', '.join(known)}"
+            hint = "give kerb_kg and load_kg, whose sum it is" if key == "mass_kg" else hint
             raise VehicleError(f"{where}: {key} is not a part of a sheet; {hint}.")
     for key in ("name", "make", "model", "years", "body", "drive", "note"):
         if not isinstance(data.get(key, ""), str):
