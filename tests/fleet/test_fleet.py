@@ -1,5 +1,6 @@
 """A fleet of tiny made-up cars: parts, table, prior, report; the same bytes however it is run."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import evband
 from evband.adaptation import Base, base
 from evband.errors import ArtifactError, LogError, SettingsError
 from evband.fleet import fit_fleet, fleet_prior, learn_prior, run_fleet
+from evband.fleet.fitting import _batches
 from evband.fleet.lake import find_cars
 from tests.adaptation.test_start_and_adapt import KG, trip
 
@@ -124,6 +126,14 @@ def test_running_again_goes_on_and_a_pool_writes_the_same_bytes(fitted, lake, tm
     assert pooled.equals(table)
     for part in sorted((folder / "cars").glob("*.evband")):
         assert part.read_bytes() == (tmp_path / "cars" / part.name).read_bytes()
+
+
+def test_cars_with_large_files_of_their_own_are_not_read_at_once(tmp_path) -> None:
+    for k in range(6):
+        (tmp_path / f"car{k}.csv").touch()
+        os.truncate(tmp_path / f"car{k}.csv", 4_000_000 if k < 4 else 0)
+    batches = _batches(find_cars([str(tmp_path)], "vehicle_id"), 1)
+    assert [len(batch) for batch in batches] == [2, 4]
 
 
 def test_a_car_whose_sheet_has_a_label_is_not_done_again(tmp_path) -> None:

@@ -148,10 +148,10 @@ def _batches(cars: list[Car], workers: int) -> list[list[Car]]:
     batches: list[list[Car]] = []
     rows = 0
     for car in cars:
-        rows += car.rows
+        rows += car.size
         if not batches or len(batches[-1]) == size or rows > BATCH_ROWS:
             batches.append([])
-            rows = car.rows
+            rows = car.size
         batches[-1].append(car)
     return batches
 

@@ -27,6 +27,7 @@ TABLES = KINDS[:2]  # may hold several cars
 MOST_CARS = 1_000_000
 MOST_ROWS = 5_000_000  # of one car in one run: two months at 1 Hz
 MOST_BYTES = 2 << 30  # of a file that is one car's, or comes from a URL
+ROW_BYTES = 8  # of a row in a packed table, at least
 LARGE_BYTES = 256 << 20  # from which a shared file is filtered as it streams by
 USUAL = "vehicle_id"  # column or key of folders that names cars
 NOBODY = ""  # id of rows that name no car
@@ -43,6 +44,12 @@ class Car:
     column: str | None = None  # that names the vehicles there
     rows: int = 0  # in them
     dem: str | None = None  # folder of elevation tiles for its coordinates
+
+    @property
+    def size(self) -> int:
+        """Rows, about: those of files of its own by their bytes, 0 behind URLs."""
+        local = [name for name in self.own if os.path.isfile(name)]
+        return self.rows + sum(map(os.path.getsize, local)) // ROW_BYTES
 
     @property
     def file_name(self) -> str:
