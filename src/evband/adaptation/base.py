@@ -56,9 +56,7 @@ class Base:
     trip_effect: tuple[float, float, float]  # deviation of a trip's own offset in W/kg, share of drag, of rolling
     errors: dict[str, float]  # of mean power along a trip (`evband.energy.ErrorModel`), in W/kg
     about: str  # what it was learned from
-    groups: Groups = field(
-        default_factory=Groups
-    )  # how the mean cars of bodies, makes and models differ from that of all
+    groups: Groups = field(default_factory=Groups)  # how mean cars of bodies, makes and models differ from that of all
 
     @property
     def members(self) -> int:

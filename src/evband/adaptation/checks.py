@@ -37,7 +37,7 @@ def new_trips(model: PowerModel, trips: Trips) -> tuple[Trips, list[str]]:
 def check_evidence(model: PowerModel, y: Array, r: Array) -> list[str]:
     """Refuse a log whose power cannot be this car's; a note where it hardly can be.
 
-    The slope of measured power on power at the wheels by the sheet tells sign, unit and, roughly, another car.
+    The slope of measured power on power at the wheels by the sheet shows a wrong sign, a wrong unit and, roughly, another car.
     """
     features = model.feature_map_
     assert isinstance(features, SheetMap)

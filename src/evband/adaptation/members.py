@@ -60,7 +60,7 @@ class Evidence:
 
     @cached_property
     def moving_rows(self) -> list[NDArray[np.int64]]:
-        """Rows on the move of each trip that has enough of them: a parked car tells nothing of the scale."""
+        """Rows on the move of each trip that has enough of them: a parked car says nothing about the scale."""
         whole = [np.arange(group.start, group.stop) for group in self.groups]
         found = [group[self.moving[group]] for group in whole]
         return [group for group in found if len(group) * self.every >= FEWEST_ROWS] or whole

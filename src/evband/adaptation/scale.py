@@ -1,7 +1,7 @@
 """How noisy a car's log is: the offset of the log scale, as a density over a grid.
 
 Each trip has a level of its own about its car's, with a deviation that cars differ in (one of `TRIP_SCALE_SDS`, chosen on
-simulated cars 40,000 to 40,079 of `benchmarks.fleet.simulated` with an eye on nine measured ones). The likelihood of the grid is the dearest step of
+simulated cars 40,000 to 40,079 of `benchmarks.fleet.simulated` with an eye on nine measured ones). The likelihood of the grid is the slowest step of
 `adapt`, so it is compiled, and softplus is read from a table whose nodes lie as far apart as the grid's: then all
 offsets of a row lie alike between nodes, and four weights (cubic Lagrange, error under 2e-8) serve them all.
 """
@@ -25,19 +25,15 @@ DIGITS = 9  # of moments that are kept
 SCALE_CORRELATED = 10.0  # rows that count as one, at 1 Hz
 TRIP_SCALE_SDS = np.array([0.1, 0.2, 0.4])  # of the log scale, from trip to trip; a car's is any of them alike
 OFFSETS = np.linspace(-3.0, 3.0, 121)  # of the log scale
-NEAR = (
-    np.exp(-((OFFSETS[:, None] - OFFSETS) ** 2) / (2 * TRIP_SCALE_SDS[:, None, None] ** 2))
-    / TRIP_SCALE_SDS[:, None, None]
-)
+_SD = TRIP_SCALE_SDS[:, None, None]
 # [deviations, car's level, trip's level], a density of the latter but for a constant
+NEAR = np.exp(-((OFFSETS[:, None] - OFFSETS) ** 2) / (2 * _SD**2)) / _SD
 _ABOUT = NEAR.reshape(-1, len(OFFSETS)).T.copy()  # [trip's level, deviations x car's level]
 
 _STEP = 0.05
 _FIRST, _NODES = -40.0, 2400  # softplus from -40 to 80
 _SCALES = softplus(_FIRST + _STEP * np.arange(_NODES)) + SCALE_FLOOR
-_AT_ONCE = (
-    32  # rows whose factors are multiplied before their powers of two are counted apart: logarithms are expensive
-)
+_AT_ONCE = 32  # rows whose factors are multiplied before their powers of two are counted apart: logarithms are dear
 _LOG_2 = math.log(2.0)
 SQUARE = 1e8  # squared errors in standardised units: no product of `_AT_ONCE` leaves the range of a float
 

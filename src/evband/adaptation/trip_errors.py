@@ -11,9 +11,10 @@ so that with the Student-t's weights  u = (tails + 1) / (tails + d / v)  over n 
     bias = (kappa bias_0 + sum u r / w) / (kappa + sum u / w),   d = ((r - bias)^2 + k EU) / w
     v    = (nu + sum u d + kappa (bias - bias_0)^2) / (nu + n)
 
-(errors of trips that were learned from are smaller than those of new ones, by about what the members' spread k EU says) and tau^2, s^2, R become v times as large; kappa and nu go on from there. The base counts as `PRIOR_TRIPS` trips. Energy has
-a bias of its own because the location of a Student-t is no mean: a log whose speed is late has rare, large errors of one
-sign, which rows may shrug off and an energy may not.
+(errors of trips that were learned from are smaller than those of new ones, by about the members' spread k EU) and
+tau^2, s^2, R become v times as large; kappa and nu go on from there. The base counts as `PRIOR_TRIPS` trips. Energy has a
+bias of its own because the location of a Student-t is not its mean: a log whose speed is late has rare, large errors of
+one sign, which have little weight among rows and full weight in an energy.
 """
 
 from __future__ import annotations
