@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from evband.features import FeatureMap, Rows
     from evband.trips import Trips
 
+_PUSH = "acceleration_ms2"  # of which a table may have none: a model takes it from speed
+
 
 def distribution(predicted: Prediction, levels: tuple[float, ...], mean: float = 0.0, std: float = 1.0) -> Mixture:
     """In kW given power's training mean and deviation, else in standardised units.
@@ -41,7 +43,7 @@ def of_rows(rows: Rows, members: Mixture, trips: Trips, features: FeatureMap) ->
         outside=rows.outside,
         power_kw=rows.y,
         speed_kmh=trips.column("speed_kmh"),
-        acceleration_ms2=trips.column("acceleration_ms2"),
+        acceleration_ms2=trips.column(_PUSH) if all(_PUSH in trip.table.columns for trip in trips) else None,
         outside_channel=rows.outside_channel(features.channels),
         hz=features.hz,
     )
