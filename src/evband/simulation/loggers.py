@@ -10,8 +10,24 @@ import polars as pl
 from numpy.typing import NDArray
 
 from evband.simulation.cycles import around, smooth_noise
+from evband.vehicles.physics import GRAVITY
 
 Array = NDArray[np.float64]
+
+SENSED = 1 / 3  # share of logs with an accelerometer
+LEVELLED = 0.25  # share of those that tell only the change of speed: made from the wheels, or with the slope taken out
+
+
+@dataclass(frozen=True)
+class Accelerometer:
+    """What it shows of the change of speed and, on a slope, of gravity."""
+
+    every_s: float
+    gain: float  # the body pitches as it pulls and brakes
+    tilt: float  # share of gravity along a slope that it feels
+    bias_ms2: float
+    noise_ms2: float
+    late_s: float
 
 
 @dataclass(frozen=True)
@@ -33,6 +49,18 @@ class Logger:
     elevation_step_m: float
     ambient: bool
     ambient_bias_c: float
+    accelerometer: Accelerometer | None
+
+
+def draw_accelerometer(rng: np.random.Generator) -> Accelerometer | None:
+    """One log in three has one, read as often as a bus or a phone would."""
+    quick, normal = rng.random() < 0.7, rng.standard_normal
+    found = Accelerometer(
+        every_s=float(rng.uniform(0.1, 0.3) if quick else rng.uniform(0.5, 1.6)), gain=1.0 + 0.03 * abs(normal()),
+        tilt=float(rng.random() > LEVELLED), bias_ms2=0.1 * normal(), noise_ms2=around(rng, 0.06, 0.7),
+        late_s=abs((0.1 if quick else 0.4) * normal()),
+    )  # fmt: skip
+    return found if rng.random() < SENSED else None
 
 
 def draw_logger(rng: np.random.Generator) -> Logger:
@@ -47,7 +75,7 @@ def draw_logger(rng: np.random.Generator) -> Logger:
     common: dict[str, Any] = {
         "elevation": bool(rng.random() < 0.6), "elevation_noise_m": around(rng, 0.6, 0.9),
         "elevation_step_m": float(rng.choice([0.01, 0.1, 1.0])), "ambient": bool(rng.random() < 0.75),
-        "ambient_bias_c": float(1.5 * normal()), "jitter": 0.15,
+        "ambient_bias_c": float(1.5 * normal()), "jitter": 0.15, "accelerometer": draw_accelerometer(rng),
     }  # fmt: skip
     if kind < 0.6:
         return Logger(
@@ -89,6 +117,10 @@ def logged(
             len(at), 15.0, rng
         )
         readings["elevation_m"] = at, np.round(height / logger.elevation_step_m) * logger.elevation_step_m
+    if logger.accelerometer is not None:
+        readings["acceleration_ms2"] = _acceleration(
+            logger.accelerometer, time_s, truth["speed_kmh"], truth["grade"], rng
+        )
     if logger.ambient:
         at = np.arange(0.0, end, 20.0)
         readings["ambient_temp_c"] = at, np.full(len(at), np.round(2.0 * (ambient_c + logger.ambient_bias_c)) / 2.0)
@@ -110,6 +142,15 @@ def _speed(logger: Logger, time_s: Array, speed_kmh: Array, rng: np.random.Gener
     shown = logger.speed_gain * np.interp(at - logger.speed_late_s, time_s, speed_kmh)
     shown = np.where(shown > 0.3, shown + logger.speed_noise_kmh * rng.standard_normal(len(at)), 0.0)
     return at, np.round(np.maximum(shown, 0.0) / logger.speed_step_kmh) * logger.speed_step_kmh
+
+
+def _acceleration(
+    sensor: Accelerometer, time_s: Array, speed_kmh: Array, grade: Array, rng: np.random.Generator
+) -> tuple[Array, Array]:
+    at = _instants(sensor.every_s, float(time_s[-1]), rng)
+    felt = sensor.gain * np.gradient(speed_kmh / 3.6, time_s) + sensor.tilt * GRAVITY * grade + sensor.bias_ms2
+    shown = np.interp(at - sensor.late_s, time_s, felt) + sensor.noise_ms2 * rng.standard_normal(len(at))
+    return at, np.round(shown, 2)
 
 
 def _power(logger: Logger, time_s: Array, power_kw: Array, rng: np.random.Generator) -> tuple[Array, Array]:

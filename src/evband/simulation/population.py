@@ -120,9 +120,8 @@ def drive(car: Specimen, minutes: float, rng: np.random.Generator) -> pl.DataFra
     force = _resistance(car, mass, speed, elevation, grade, ambient, rng)
     achieved, power = drive_train(car, mass, speed, force)
     power = _with_regeneration(car, mass, achieved, power, _limit_kw(car, rng)) + _auxiliaries(car, count, ambient, rng)
-    return logged(
-        car.logger, STEP_S, {"speed_kmh": 3.6 * achieved, "power_kw": power, "elevation_m": elevation}, ambient, rng
-    )
+    truth = {"speed_kmh": 3.6 * achieved, "power_kw": power, "elevation_m": elevation, "grade": grade}
+    return logged(car.logger, STEP_S, truth, ambient, rng)
 
 
 def set_out(car: Specimen, minutes: float, rng: np.random.Generator) -> tuple[float, Array, float]:
