@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evband.channels import READINGS
+from evband.channels import READINGS, SENSED
 
 HERE = Path(".carry/cold")
 MINUTES = (0, 5, 15, 60)
@@ -162,7 +162,7 @@ def signals_for(features: Any, arrays: Arrays, rows: NDArray[np.int64]) -> dict[
     extra = (
         [k for k in ("kinetic", "speed_change") if features.edges]
         + ["fade"] * features.fade
-        + [READINGS] * features.dense
+        + [name for name in (READINGS, SENSED) if name in features.input_names]
     )
     return {name: arrays["signals"].get(name, unknown)[rows] for name in (*features.channels, *extra)}
 

@@ -85,6 +85,9 @@ AGE = "age_s"
 READINGS = "speed_readings"
 """A column that only the grid has: how many speed readings fell into the bin."""
 
+SENSED = "acceleration_sensed"
+"""A column that only the grid has: 1 where a sensor told the acceleration, 0 where it is the change of speed."""
+
 ON_GRID = (*EDGES, READINGS)
 """The columns that a grid has beside channels, and that come along with it into a file."""
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evband.adaptation.starting import RANGES
-from evband.channels import READINGS
+from evband.channels import READINGS, SENSED
 from evband.features.road_load import CHANGE, FADE, KINETIC
 from evband.features.rows import power_of, starts_of
 from evband.features.wheel import INPUTS, SheetMap
@@ -24,9 +24,9 @@ from evband.trips import Trip
 
 SEED = 24
 TRIPS, MINUTES = 4, (6.0, 18.0)
-SIGNALS = (*RANGES, KINETIC, CHANGE, FADE, READINGS)
+SIGNALS = (*RANGES, KINETIC, CHANGE, FADE, READINGS, SENSED)
 STEPS = 2.0 ** -np.array(
-    [8, 9, 13, 3, 6, 8, 9, 0, 7, 0, 0]
+    [8, 9, 13, 3, 6, 8, 9, 0, 0, 7, 0, 0]
 )  # signals, power, start, trip are rounded to: a smaller file
 
 

@@ -27,14 +27,14 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from evband.adaptation.base import Base
-from evband.channels import READINGS
+from evband.channels import READINGS, SENSED
 from evband.features.road_load import CHANGE, FADE, KINETIC
 from evband.features.wheel import CABIN, INPUTS, ROADS, USUAL_KG, SheetMap, wheel_terms
 from evband.network.heads.base import SCALE_FLOOR
 from evband.network.lstm import LayerWeights, ensemble_lstm
 from evband.settings import Settings
 
-SIGNALS = ("speed_kmh", "acceleration_ms2", "elevation_m", "ambient_temp_c", KINETIC, CHANGE, FADE, READINGS)
+SIGNALS = ("speed_kmh", "acceleration_ms2", "elevation_m", "ambient_temp_c", KINETIC, CHANGE, FADE, READINGS, SENSED)
 WINDOW, BURN_IN, BATCH, RATE, BETA = 128, 24, 64, 6e-3, 0.5
 RIDGE_SCALE = 0.3  # variance that holds the offset of a vehicle's log scale near zero where vehicles are compared
 # Those in training, of a vehicle's own weights and of that offset: the network itself is to see what the log shows of the motion.

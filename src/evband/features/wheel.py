@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from evband.channels import DENSE, READINGS
+from evband.channels import DENSE, READINGS, SENSED
 from evband.errors import ArtifactError
 from evband.features.map import FeatureMap, _columns
 from evband.features.road_load import CHANGE, FADE, KINETIC, air_density, ambient_hinges, positive
@@ -34,11 +34,11 @@ MILD_C = 20.0  # stands in for an unknown temperature: neither heats nor cools
 
 INPUTS = (
     "speed_kmh", "acceleration_ms2", "dv", "wheel", "braking", "aero", "grade", "cold", "hot", "grade known",
-    "ambient known", "fade", "one", READINGS,
+    "ambient known", "fade", "one", READINGS, SENSED,
 )  # fmt: skip
 ROADS = (
     "wheel", "braking", *(f"max(0,wheel-{knot:g})" for knot in KNOTS_W_KG), "inertia", "a*v", "slowing", "rolling",
-    "aero", "slope", "dv", "cold", "hot", "fade*cold", "fade*hot", "fade", "one", "ambient unknown",
+    "aero", "slope", "dv", "felt", "cold", "hot", "fade*cold", "fade*hot", "fade", "one", "ambient unknown",
 )  # fmt: skip
 # terms whose kilowatts do not grow with the mass
 CABIN = frozenset({"cold", "hot", "fade*cold", "fade*hot", "fade", "one", "ambient unknown"})
@@ -59,11 +59,12 @@ def wheel_terms(signals: Mapping[str, Any], wheel: Wheel) -> tuple[dict[str, Any
     power = inertia + rolling + aero + slope
     braking, one = -positive(-power), 1.0 + 0.0 * v
     dense = DENSE - positive(DENSE - signals.get(READINGS, one))
-    inputs = (signals["speed_kmh"], a, dv, power, braking, aero, grade, cold, hot, seen, felt, fade, one, dense)
+    sensed = signals.get(SENSED, 0.0 * v)
+    inputs = (signals["speed_kmh"], a, dv, power, braking, aero, grade, cold, hot, seen, felt, fade, one, dense, sensed)
     hinges = [positive(power - knot) for knot in KNOTS_W_KG]
     roads = (
-        power, braking, *hinges, inertia, a * v, -positive(-inertia), rolling, aero, slope, dv, cold, hot, fade * cold,
-        fade * hot, fade, one, 1.0 - felt,
+        power, braking, *hinges, inertia, a * v, -positive(-inertia), rolling, aero, slope, dv, sensed * (a - dv) * v, cold,
+        hot, fade * cold, fade * hot, fade, one, 1.0 - felt,
     )  # fmt: skip
     return dict(zip(INPUTS, inputs, strict=True)), dict(zip(ROADS, roads, strict=True))
 

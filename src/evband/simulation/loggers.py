@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from evband.vehicles.physics import GRAVITY
 Array = NDArray[np.float64]
 
 SENSED = 1 / 3  # share of logs with an accelerometer
+QUICK_S = 0.4  # between readings of the speed on the bus
 LEVELLED = 0.25  # share of those that tell only the change of speed: made from the wheels, or with the slope taken out
 
 
@@ -49,21 +50,27 @@ class Logger:
     elevation_step_m: float
     ambient: bool
     ambient_bias_c: float
-    accelerometer: Accelerometer | None
+    accelerometer: Accelerometer | None = None
 
 
-def draw_accelerometer(rng: np.random.Generator) -> Accelerometer | None:
-    """One log in three has one, read as often as a bus or a phone would."""
-    quick, normal = rng.random() < 0.7, rng.standard_normal
+def draw_accelerometer(quick: bool, rng: np.random.Generator) -> Accelerometer | None:
+    """One log in three has one: that of the car's own brakes, which sets itself to zero, or what a phone reads of it or has."""
+    normal = rng.standard_normal
     found = Accelerometer(
         every_s=float(rng.uniform(0.1, 0.3) if quick else rng.uniform(0.5, 1.6)), gain=1.0 + 0.03 * abs(normal()),
-        tilt=float(rng.random() > LEVELLED), bias_ms2=0.1 * normal(), noise_ms2=around(rng, 0.06, 0.7),
-        late_s=abs((0.1 if quick else 0.4) * normal()),
+        tilt=float(rng.random() > LEVELLED), bias_ms2=(0.03 if quick else 0.1) * normal(),
+        noise_ms2=around(rng, 0.04 if quick else 0.08, 0.7), late_s=abs((0.1 if quick else 0.4) * normal()),
     )  # fmt: skip
     return found if rng.random() < SENSED else None
 
 
 def draw_logger(rng: np.random.Generator) -> Logger:
+    """What a vehicle is logged with."""
+    found = _without_accelerometer(rng)
+    return replace(found, accelerometer=draw_accelerometer(found.speed_every_s < QUICK_S, rng))
+
+
+def _without_accelerometer(rng: np.random.Generator) -> Logger:
     """A bus logger (six in ten), a phone on the diagnostic port (a quarter), or a GPS logger with a current clamp
     (as slow as telemetry over the air at times).
 
@@ -75,7 +82,7 @@ def draw_logger(rng: np.random.Generator) -> Logger:
     common: dict[str, Any] = {
         "elevation": bool(rng.random() < 0.6), "elevation_noise_m": around(rng, 0.6, 0.9),
         "elevation_step_m": float(rng.choice([0.01, 0.1, 1.0])), "ambient": bool(rng.random() < 0.75),
-        "ambient_bias_c": float(1.5 * normal()), "jitter": 0.15, "accelerometer": draw_accelerometer(rng),
+        "ambient_bias_c": float(1.5 * normal()), "jitter": 0.15,
     }  # fmt: skip
     if kind < 0.6:
         return Logger(
