@@ -80,7 +80,8 @@ def prepare(data: Path) -> None:
         drives = list(dict.fromkeys(drive_of(t.trip_id) for t in trips))
         train = set(drives[: round(0.7 * len(drives))])
         found: Arrays = {f"signal.{name}": np.concatenate([s[name] for s in signals]) for name in signals[0]}
-        found[f"signal.{READINGS}"] = np.concatenate([t.table[READINGS].to_numpy() for t in trips])
+        for name in (READINGS, SENSED):
+            found[f"signal.{name}"] = np.concatenate([t.table[name].to_numpy() for t in trips])
         found["y"] = np.concatenate([power_of(t) for t in trips])
         found = {name: values.astype(np.float32) for name, values in found.items()}
         found["start"] = np.concatenate([starts_of(t) for t in trips])

@@ -25,7 +25,7 @@ import numpy as np
 import torch
 
 from benchmarks.measured import folds
-from evband.channels import READINGS
+from evband.channels import READINGS, SENSED
 from evband.features import FeatureMap
 from evband.settings import FROM_BASE, Settings
 from evband.training.plan import Job
@@ -49,6 +49,7 @@ def started(features: FeatureMap, job: Job, settings: Settings, signals: dict[st
     names = ("speed_kmh", "acceleration_ms2", "elevation_m", "ambient_temp_c", "kinetic", "speed_change", "fade")
     known = {name: signals[name].astype(float) if name in signals else unknown for name in names}
     known |= {READINGS: features.hz * signals[READINGS].astype(float)} if READINGS in signals else {}
+    known |= {SENSED: signals[SENSED].astype(float)} if SENSED in signals else {}
     return start_weights(ground, features, known, job, settings)
 
 

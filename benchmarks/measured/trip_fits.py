@@ -17,7 +17,7 @@ from evband.bands import Bands
 from evband.bands.from_network import distribution
 from evband.bands.mixtures import LocationScale
 from evband.calibration import fit_stretches
-from evband.channels import READINGS
+from evband.channels import READINGS, SENSED
 from evband.errors import TripsError
 from evband.features import FeatureMap
 from evband.features.physics import limits_of
@@ -75,7 +75,8 @@ def _fold(log: str, split: str | int, variant: str, members: int) -> Arrays:
     test = a["late"] if split == "time" else a["fold"] == split
     signals = {k.removeprefix("signal."): v.astype(float) for k, v in a.items() if k.startswith("signal.")}
     every = dict(signals)
-    signals.pop(READINGS)  # only the base sees them
+    for name in (READINGS, SENSED):  # only the base sees them
+        signals.pop(name)
     if variant != "hvac":
         signals.pop(CABIN, None)
     rows = ~test[number]

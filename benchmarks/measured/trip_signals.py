@@ -10,7 +10,7 @@ import polars as pl
 
 import evband
 from benchmarks.measured.trip_drives import HERE, LOGS, Arrays, Log, save
-from evband.channels import READINGS
+from evband.channels import READINGS, SENSED
 from evband.energy.planned import router_says
 from evband.features import FeatureMap
 from evband.features.density import tilt_of
@@ -28,10 +28,10 @@ def prepare(data: Path) -> None:
         channels = resolve_features(log.features + (f",{CABIN}" if log.cabin else ""), trips)
         features = FeatureMap(channels=channels, hz=log.hz, edges=True, fade=True)
         drive = [i.split("_")[1] if name.startswith("cc_") else i for i in trips.ids]
-        readings = np.concatenate([trip.table[READINGS].to_numpy() for trip in trips]).astype(np.float32)
+        of_base = {c: np.concatenate([trip.table[c].to_numpy() for trip in trips]) for c in (READINGS, SENSED)}
         found = (
             _signals(features, list(trips))
-            | {f"signal.{READINGS}": readings}
+            | {f"signal.{c}": values.astype(np.float32) for c, values in of_base.items()}
             | dict(
                 y=np.concatenate([power_of(trip) for trip in trips]).astype(np.float32),
                 start=np.concatenate([starts_of(trip) for trip in trips]),

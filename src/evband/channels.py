@@ -88,7 +88,7 @@ READINGS = "speed_readings"
 SENSED = "acceleration_sensed"
 """A column that only the grid has: 1 where a sensor told the acceleration, 0 where it is the change of speed."""
 
-ON_GRID = (*EDGES, READINGS)
+ON_GRID = (*EDGES, READINGS, SENSED)
 """The columns that a grid has beside channels, and that come along with it into a file."""
 
 DENSE = 4.0  # speed readings per second: more tell no more, and a plan is known as closely

@@ -86,6 +86,7 @@ def test_the_stream_equals_predict_with_and_without_elevation_and_edges(adapted:
                 "speed_start_kmh",
                 "speed_end_kmh",
                 "speed_readings",
+                "acceleration_sensed",
             )
             if n in table
         ]

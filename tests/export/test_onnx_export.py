@@ -186,6 +186,7 @@ def driven(model: evband.PowerModel, trip: evband.Trip, level: float) -> dict[st
         )
     given["seconds_since_start"] = np.arange(len(table), dtype=float)
     given.setdefault("speed_readings", np.ones(len(table)))
+    given.setdefault("acceleration_sensed", np.zeros(len(table)))
     given["age_s"] = np.zeros(len(table)) if "age_s" not in table.columns else given["age_s"]
     ticks = [
         session.tick(level=np.float32([level]), **{name: np.float32([given[name][t]]) for name in names})

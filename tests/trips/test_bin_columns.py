@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from evband.channels import AGE, EDGES, ELECTRICAL, READINGS
+from evband.channels import AGE, EDGES, ELECTRICAL, READINGS, SENSED
 from evband.trips.bin_columns import DUPLICATE, LATE, NEW_TRIP_S, BinColumns
 from evband.trips.bins import Bins
 from evband.trips.grid import to_grid
@@ -44,7 +44,7 @@ def row_dicts(columns, pieces, car, bridge_s=0.0):
     for rows in pieces:
         for i in np.flatnonzero(rows.car == car):
             known = {c: float(v) for c, v in zip(columns.names, rows.values[i], strict=True) if v == v}
-            known[READINGS] = float(rows.readings[i])
+            known |= {READINGS: float(rows.readings[i]), SENSED: float(rows.sensed[i])}
             if bridge_s:
                 known[AGE] = 0.0 if rows.readings[i] else float(rows.age[i])
             yield float(rows.time[i]), known, bool(rows.start[i])
@@ -84,6 +84,7 @@ def test_file_bins_and_columns_have_one_rule_for_what_comes_before_the_first_spe
         pieces, _ = columns.take(np.zeros(len(times), np.int64), times, values.copy())
         as_columns, as_bins = list(row_dicts(columns, pieces, 0, bridge_s)), one_by_one(times, values, hz, bridge_s)
         names = sorted(set(grid.columns) - {"time_s", "segment", *ELECTRICAL})
+        assert {*grid[SENSED]} == {0.0, 1.0}
         of_the_file = grid.select("time_s", *names).to_dicts()[: len(as_bins)]
         for (time, known, _), row, expected in zip(as_columns, as_bins, of_the_file, strict=True):
             assert time == pytest.approx(row.time_s, abs=1e-9) == pytest.approx(expected["time_s"], abs=1e-9)

@@ -231,6 +231,16 @@ def test_a_clock_that_jumps_by_years_starts_a_segment_and_costs_no_rows():
     assert after["acceleration_ms2"][0] == 0.0
 
 
+def test_rows_tell_where_acceleration_was_measured() -> None:
+    time, measured = np.arange(31) / 2, (np.arange(3.0), np.ones(3))
+    dense = to_grid({"speed_kmh": (time, 50.0 + time), "acceleration_ms2": measured}, 1.0)
+    assert dense["acceleration_sensed"].to_list() == [1.0] * 8 + [0.0] * 8  # held for 5 s
+    assert dense["acceleration_ms2"][:8].to_list() == [1.0] * 8
+    slow = to_grid({"speed_kmh": (time[::6], 50.0 + time[::6]), "acceleration_ms2": measured}, 1.0)
+    assert slow["acceleration_sensed"].to_list() == [1.0] * 3 + [0.0] * 13  # motion goes on between readings
+    assert {*to_grid({"speed_kmh": (time, 50.0 + time)}, 1.0)["acceleration_sensed"]} == {0.0}
+
+
 def test_rows_count_their_speed_readings() -> None:
     often, rarely = (
         to_grid({"speed_kmh": (t, 50.0 + 0.0 * t)}, 1.0)["speed_readings"].to_list()

@@ -25,7 +25,7 @@ from evband.adaptation.starting import RANGES, start
 from evband.adaptation.update import evidence_of, updated
 from evband.bands import Bands
 from evband.bands.from_network import distribution
-from evband.channels import READINGS
+from evband.channels import READINGS, SENSED
 from evband.energy.drives import Drive, drives_of
 from evband.energy.fitting import fit_errors
 from evband.energy.mean import TripMean
@@ -33,7 +33,7 @@ from evband.errors import EvbandError
 from evband.features.road_load import CHANGE, FADE, KINETIC
 from evband.network.predict import predict
 
-SIGNALS = (*RANGES, KINETIC, CHANGE, FADE, READINGS)
+SIGNALS = (*RANGES, KINETIC, CHANGE, FADE, READINGS, SENSED)
 HEAVY_KG = 5000.0
 # (W/kg)^2 of a trip's own effect: more than the simulated vehicles of this script show. With it trips of cars 40,000 to 40,079
 # of `benchmarks.fleet.simulated` are likeliest with no minutes (0.07 to 0.15 are alike); nine measured cars were looked at.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from evband.channels import AGE, EDGES, READINGS
+from evband.channels import AGE, EDGES, READINGS, SENSED
 from evband.energy.doubts import Doubts
 from evband.errors import ChannelError, TripsError
 from evband.features.names import CABIN
@@ -71,7 +71,7 @@ def joined(driven: Trip | None, route: Trip, channels: tuple[str, ...], again: b
     its end is not there again: no road goes downhill for ever.
     """
     assert route.hz is not None
-    names = list(dict.fromkeys(("speed_kmh", "acceleration_ms2", *EDGES, *channels)))
+    names = list(dict.fromkeys(("speed_kmh", "acceleration_ms2", SENSED, *EDGES, *channels)))
     planned = [c for c in names if c in route.table.columns]
     parts = [route.table.select(planned), *([_without_fall(route.table.select(planned))] if again else [])]
     if driven is not None:

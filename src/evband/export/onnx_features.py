@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from evband.channels import AGE, EDGES, READINGS
+from evband.channels import AGE, EDGES, READINGS, SENSED
 from evband.export.graph import Graph, Value
 from evband.features import HELD, FeatureMap, road_load
 from evband.features.map import ROAD
@@ -21,7 +21,8 @@ SINCE_START = "seconds_since_start"
 def channel_inputs(features: FeatureMap) -> list[str]:
     """Names of the graph's inputs, [vehicles] each; NaN stands for an unknown value."""
     names = [PAST_GRADE if c == "elevation_m" else c for c in features.channels]
-    more = {EDGES: features.edges, (SINCE_START,): features.fade, (AGE,): features.ages, (READINGS,): features.dense}
+    more = {EDGES: features.edges, (SINCE_START,): features.fade, (AGE,): features.ages}
+    more |= {(READINGS,): features.dense, (SENSED,): features.sensed}
     return [*names, *(name for group, asked in more.items() if asked for name in group)]
 
 
@@ -50,7 +51,8 @@ def _signals(graph: Graph, features: FeatureMap) -> dict[str, Any]:
         signals[c] = np.where(value == value, known, np.nan) if c in features.optional else known
     row = features.hz * Value(graph, SINCE_START) if features.fade else None
     readings = Value(graph, READINGS).or_else(1.0) if features.dense else None
-    made = features.made(row, [Value(graph, name) for name in EDGES], Value(graph, AGE), readings)
+    sensed = Value(graph, SENSED).or_else(0.0) if features.sensed else None
+    made = features.made(row, [Value(graph, name) for name in EDGES], Value(graph, AGE), readings, sensed)
     return signals | {name: value.or_else(0.0) for name, value in made.items()}
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evband.channels import AGE, EDGES, READINGS
+from evband.channels import AGE, EDGES, READINGS, SENSED
 from evband.features import memory
 
 if TYPE_CHECKING:
@@ -47,16 +47,20 @@ class FeatureColumns:
     def tick(
         self, cars: Cars, values: Mapping[str, Array]
     ) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.bool_]]:
-        """(x [n, F], r [n, K], outside [n]) of the next grid step of `cars`, each once; NaN or no column = unknown."""
+        """(x [n, F], r [n, K], outside [n]) of the next grid step of `cars`, each once; NaN or no column = unknown.
+
+        Acceleration counts as measured where it is known, unless `acceleration_sensed` of the grid tells.
+        """
         rows = np.full((len(cars), len(self.names)), np.nan)
         for j, name in enumerate(self.names):
             if name in values:
                 rows[:, j] = values[name]
         which = np.empty((len(cars), len(self._map.channels)), bool)
+        given = 1.0 - np.isnan(values.get("acceleration_ms2", np.full(len(cars), np.nan)))
         memory.advance(*self.rule, self.memory, cars, rows, which)
         age_s = np.nan_to_num(values.get(AGE, np.zeros(len(cars))))
         row, *edges = rows.T[-3:]
-        made = self._map.made(row, edges, age_s, values.get(READINGS, np.ones(len(cars))))
+        made = self._map.made(row, edges, age_s, values.get(READINGS, np.ones(len(cars))), values.get(SENSED, given))
         made |= {name: column[cars] for name, column in self._own.items()}
         x, r = self._map.filled(rows[:, :-3], made)
         return x, r, np.any(which, axis=1)
@@ -91,7 +95,7 @@ class FeatureStream:
         self._columns.gap(ONE)
 
     def tick(self, values: Mapping[str, float | None]) -> tuple[np.ndarray, np.ndarray, bool]:
-        """(x [F], r [K], outside) at the next grid step; acceleration, if not given, is the change of speed.
+        """(x [F], r [K], outside) at the next grid step; acceleration, if not given, is the change of speed, else measured.
 
         `speed_start_kmh` and `speed_end_kmh` of the grid may be among the values; else the speed stands for them, as
         it does in a log whose readings fall on the grid.
@@ -101,9 +105,11 @@ class FeatureStream:
         memory.advance(*columns.rule, columns.memory, ONE, self._row, self._which)
         row = self._row[0].tolist()
         signals = dict(zip(self._map.channels, row, strict=False))
-        readings = values.get(READINGS)
+        readings, sensed, measured = (values.get(name) for name in (READINGS, SENSED, "acceleration_ms2"))
+        given = float(measured is not None and measured == measured)
         age_s = np.nan_to_num(values.get(AGE) or 0.0)
-        made = self._map.made(row[-3], row[-2:], age_s, 1.0 if readings is None else readings)
+        told = age_s, 1.0 if readings is None else readings, given if sensed is None else sensed
+        made = self._map.made(row[-3], row[-2:], *told)
         signals |= {name: v for name, v in made.items() if v == v}
         x, r = self._map._rows(signals)
         return x.astype(np.float32), r.astype(np.float32), True in self._which[0].tolist()

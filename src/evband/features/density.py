@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from evband.channels import EDGES
 from evband.features.rows import power_of
+from evband.trips.motion import DERIVED_MS2
 from evband.vehicles.physics import GRAVITY
 
 if TYPE_CHECKING:
@@ -123,7 +124,7 @@ def _measured(trips: Sequence[Trip]) -> tuple[NDArray[np.intp], Array, Array] | 
     measured, change = measured[rows], change[rows]
     if (
         len(rows) < FEW_ROWS
-        or np.mean(np.abs(measured - change) < 1e-9) > DERIVED
+        or np.mean(np.abs(measured - change) < DERIVED_MS2) > DERIVED
         or not (measured.std() and change.std())
     ):
         return None

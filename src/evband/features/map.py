@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from evband.channels import AGE, READINGS
+from evband.channels import AGE, READINGS, SENSED
 from evband.errors import SettingsError, TripsError
 from evband.features import density, road_load
 from evband.features.checking import OF_ROAD, check_power, checked
@@ -80,6 +80,11 @@ class FeatureMap:
     def dense(self) -> bool:
         """Whether the network sees the speed readings per second."""
         return READINGS in self.input_names
+
+    @property
+    def sensed(self) -> bool:
+        """Whether the network sees where acceleration was measured."""
+        return SENSED in self.input_names
 
     @property
     def needed(self) -> tuple[str, ...]:
@@ -287,9 +292,10 @@ class FeatureMap:
 
         return signals_of(self, trip)
 
-    def made(self, row: Any, edges_kmh: abc.Sequence[Any], age_s: Any, readings: Any) -> dict[str, Any]:
+    def made(self, row: Any, edges_kmh: abc.Sequence[Any], age_s: Any, readings: Any, sensed: Any) -> dict[str, Any]:
         """Signals that are not channels, of floats, arrays or values of a graph: of the row's number in its trip, the speeds at
-        the edges of its bin, the time since the last speed reading, and how many there are in it."""
+        the edges of its bin, the time since the last speed reading, how many there are in it, and whether its acceleration was
+        measured."""
         made: dict[str, Any] = road_load.edge_signals(edges_kmh[0], edges_kmh[1], self.hz) if self.edges else {}
         if self.fade:
             made[road_load.FADE] = road_load.fades(row, self.hz)
@@ -297,6 +303,8 @@ class FeatureMap:
             made[AGE] = road_load.staleness(age_s)
         if self.dense:
             made[READINGS] = self.hz * readings
+        if self.sensed:
+            made[SENSED] = sensed
         return made
 
     def _rows(self, signals: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from evband.channels import AGE, READINGS
+from evband.channels import AGE, READINGS, SENSED
 from evband.features import road_load
 from evband.features.map import HELD
 from evband.features.rows import edges_of, starts_of
@@ -45,4 +45,5 @@ def signals_of(features: FeatureMap, trip: Trip) -> dict[str, Array]:
         change = road_load.edge_signals(start, end, features.hz)[road_load.CHANGE]
         signals["acceleration_ms2"] = np.where(np.isnan(measured), change + features.tilt * grade, measured)
     rows = np.arange(len(trip), dtype=float)
-    return signals | features.made(rows, (start, end), column(AGE, 0.0), column(READINGS, 1.0))
+    told = column(AGE, 0.0), column(READINGS, 1.0), column(SENSED, 0.0)
+    return signals | features.made(rows, (start, end), *told)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evband.calibration.online_columns import OnlineColumns
-from evband.channels import AGE, EDGES, READINGS, STANDING_KMH, VALUES
+from evband.channels import AGE, EDGES, READINGS, SENSED, STANDING_KMH, VALUES
 from evband.energy import RowMean
 from evband.features.columns import FeatureColumns
 from evband.features.rows import warming
@@ -138,7 +138,8 @@ class Group:
         cars = rows.car
         self._begin(rows)
         values = dict(zip((*CHANNELS, *EDGES), rows.values.T, strict=True))
-        values |= {READINGS: rows.readings.astype(float), AGE: np.where(rows.readings > 0, 0.0, rows.age)}
+        values |= {READINGS: rows.readings.astype(float), SENSED: rows.sensed.astype(float)}
+        values[AGE] = np.where(rows.readings > 0, 0.0, rows.age)
         x, r, outside = self.features.tick(cars, values)
         raw = self.engine.tick_many(x, r, out=self._out[: len(cars)], vehicles=cars).copy()
         location = self.engine.location[cars]

@@ -75,8 +75,9 @@ def _slow_edges(w: Layout, b: Bins, c: int, end: float, empty: bool) -> tuple[fl
 
 
 @compiled()
-def _close(w: Layout, b: Bins, c: int, row: Array) -> bool:
-    """Fill `row` with the open bin of vehicle `c`; False where it has no speed."""
+def _close(w: Layout, b: Bins, c: int, out: Rows, count: int) -> bool:
+    """Fill row `count` with the open bin of vehicle `c`; False where it has no speed."""
+    row = out.values[count]
     end = b.origin[c] + w.width * b.open[c]
     channels, readings, measured = len(w.max_age), b.counts[c, w.speed], b.counts[c, w.acceleration] > 0
     known = 0
@@ -95,16 +96,18 @@ def _close(w: Layout, b: Bins, c: int, row: Array) -> bool:
     if seen:
         start, stop = _slow_edges(w, b, c, end, readings == 0)
         if start == start:
-            row[w.speed] = (start + stop) / 2.0
+            row[w.speed], change = (start + stop) / 2.0, stop - start
             if not measured:
-                row[w.acceleration] = (stop - start) / 3.6 / w.width
+                row[w.acceleration] = np.nan
         else:
             start, stop = _edges(w, b, c, end)
+            change = b_speed - b.mark[c, 1]
             if w.lag > 0.0 and readings == 1:
                 row[w.speed] = mean_speed(start, stop, w.lag)
         row[channels], row[channels + 1] = start, stop
-        if row[w.acceleration] != row[w.acceleration]:
-            row[w.acceleration] = (b_speed - b.mark[c, 1]) / 3.6 / w.width
+        out.sensed[count] = row[w.acceleration] == row[w.acceleration]
+        if not out.sensed[count]:
+            row[w.acceleration] = change / 3.6 / w.width
     b.mark[c, 0], b.mark[c, 1] = b_time, b_speed
     b.next[c] = np.nan
     if not seen:
@@ -122,7 +125,7 @@ def _close_until(w: Layout, b: Bins, c: int, number: int, out: Rows, count: int)
     while b.open[c] < number:
         end, first = b.origin[c] + w.width * b.open[c], b.open[c] == 0
         readings, sampled = b.counts[c, w.speed], b.counts[c, w.power] == 1
-        if _close(w, b, c, out.values[count]):
+        if _close(w, b, c, out, count):
             out.car[count], out.time[count] = c, end
             out.start[count], out.first[count] = b.broken[c], first
             age, step = max(end - b.last_t[c, w.speed], 0.0), b.last_t[c, w.speed] - b.before[c, 0]
@@ -310,8 +313,8 @@ class BinColumns:
     def _room(self, rows: int) -> Rows:
         size = min(2 * rows, 65536) + int(self.layout.max_age[self.layout.speed] * self.hz) + 64
         empty = np.empty(size, np.int64), np.empty(size), np.empty((size, len(self.channels) + 2))
-        start, first, sampled = (np.empty(size, bool) for _ in range(3))
-        return Rows(*empty, start, first, np.empty(size), np.empty(size), np.empty(size, np.int64), sampled)
+        start, first, sensed, sampled = (np.empty(size, bool) for _ in range(4))
+        return Rows(*empty, start, first, np.empty(size), np.empty(size), np.empty(size, np.int64), sensed, sampled)
 
     def forget(self, car: int) -> None:
         """As if nothing of this vehicle had ever been read."""

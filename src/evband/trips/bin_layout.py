@@ -58,4 +58,5 @@ class Rows(NamedTuple):
     age: Array  # s from the last speed reading to the row's end
     sure: Array  # correlation of the acceleration in the row with what its speed readings show: 1 where they are dense
     readings: NDArray[np.int64]  # of speed in the bin
+    sensed: NDArray[np.bool_]  # its acceleration was measured
     sampled: NDArray[np.bool_]  # its power is a single reading, not the mean of several

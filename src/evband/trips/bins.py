@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from evband.channels import AGE, EDGES, READINGS
+from evband.channels import AGE, EDGES, READINGS, SENSED
 from evband.trips import between_numbers as between
 from evband.trips.between import SLOW_BINS
 from evband.trips.grid import MAX_GAP_S, UNCOUNTED, held_s
@@ -149,6 +149,7 @@ class Bins:
                 values.pop("acceleration_ms2", None)
         elif self.lag and self.sums[SPEED][1] == 1:
             values[SPEED] = between.mean_speed(start, stop, self.lag)
+        values[SENSED] = float("acceleration_ms2" in values)
         values.setdefault("acceleration_ms2", change / 3.6 / self.width)
         values[READINGS] = float(self.sums[SPEED][1]) if SPEED in self.sums else 0.0
         if self.bridge_s:

@@ -10,6 +10,7 @@
   The end is the last reading carried on along the slope of the last two, the start lies between its two readings. Where
   readings fall on the grid both are readings; where they come every second or so they are far better than held ones.
 * `speed_readings` counts the speed readings in the bin: how closely a log follows the car.
+* `acceleration_sensed` is 1 where acceleration is the measured one, 0 where it was made from the speeds.
 * Rows stand at t0, t0 + D, t0 + 2D, ..., with t0 the first speed reading, so that a log already at this rate keeps its
   rows. A row without a speed is left out.
 * A new segment begins after a gap in speed, after left-out rows, and where an input goes stale or comes back.
@@ -26,7 +27,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from evband.channels import AGE, CHANNELS, EDGES, ELECTRICAL, ON_GRID, READINGS, VALUES, require
+from evband.channels import AGE, CHANNELS, EDGES, ELECTRICAL, ON_GRID, READINGS, SENSED, VALUES, require
 from evband.errors import SettingsError
 from evband.trips import between
 from evband.trips.motion import SAME, Motion, bin_edges, mean_of
@@ -79,13 +80,14 @@ def to_grid(
     motion = Motion(series["speed_kmh"], ends, width, max(max_gap_s, bridge_s))
     measured = columns.get("acceleration_ms2", np.full(len(ends), np.nan))
     columns["acceleration_ms2"] = np.where(np.isnan(measured), motion.acceleration, measured)
+    columns[SENSED] = 1.0 - np.isnan(measured)
     columns |= dict(zip(EDGES, motion.edges, strict=True))
     if lag:
         mean = between.mean_speed(columns[EDGES[0]], columns[EDGES[1]], lag)
         columns["speed_kmh"] = np.where(motion.end - motion.before == 1, mean, columns["speed_kmh"])
     if len(slow := motion.slow):
         found = motion.between(slow, series.get("acceleration_ms2"))
-        for name, values in zip(("speed_kmh", "acceleration_ms2", *EDGES), found, strict=True):
+        for name, values in zip(("speed_kmh", "acceleration_ms2", *EDGES, SENSED), found, strict=True):
             columns[name][slow] = np.where(np.isnan(columns[name][slow]), np.nan, values)
     columns[READINGS] = (motion.end - motion.before).astype(np.float64)
     if bridge_s:

@@ -11,6 +11,7 @@ from evband.trips.readings import Series
 Array = NDArray[np.float64]
 Places = NDArray[np.intp]
 
+DERIVED_MS2 = 1e-9  # an acceleration this near the change of the edge speeds was made of them
 SAME = 1e-6  # instants closer than this share of a bin are the same instant: times are decimals in binary
 
 
@@ -66,8 +67,8 @@ class Motion:
         far = self.time[self.after] - self.time[self.start] > between.SLOW_BINS * self.width
         return np.flatnonzero((self.before == self.end) | far)
 
-    def between(self, rows: Places, measured: Series | None) -> tuple[Array, Array, Array, Array]:
-        """Speed, acceleration and the speeds at the edges of slow rows, where acceleration may be `measured`."""
+    def between(self, rows: Places, measured: Series | None) -> tuple[Array, Array, Array, Array, Array]:
+        """Speed, acceleration, the speeds at the edges of slow rows, and 1 where acceleration is that `measured` in the row."""
         ends, width, last = self.ends[rows], self.width, self._at(self.end[rows])
         slope = between.slope_of(*last, *self._at(self.earlier[rows]), width)
         own = np.full(len(rows), np.nan)  # in the bin
@@ -83,7 +84,7 @@ class Motion:
         back = np.where(empty, slope, between.slope_of(*late, *early, width))
         start = between.speed_at(ends - width, *late, back)
         acceleration = np.where(np.isnan(own), (end - start) / 3.6 / width, own)
-        return (start + end) / 2, acceleration, start, end
+        return (start + end) / 2, acceleration, start, end, 1.0 - np.isnan(own)
 
 
 def mean_of(value: Array, before: Places, upto: Places) -> Array:
