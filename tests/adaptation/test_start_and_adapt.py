@@ -10,11 +10,16 @@ import evband
 from evband.adaptation import Base
 from evband.adaptation.mass import effective_mass
 from evband.adaptation.scale import OFFSETS, TRIP_SCALE_SDS, Offsets
+from evband.channels import EDGES, READINGS, SENSED, VALUES
 from evband.errors import ArtifactError, SettingsError, TripsError, VehicleError
+from evband.features.columns import FeatureColumns
 from evband.routes.flat import flat_profile
 from evband.simulation.cycles import follow, random_drive
 from evband.trips import Trip, Trips
+from evband.trips.bin_columns import BinColumns
+from evband.trips.bins import Bins
 from evband.vehicles import find
+from evband.vehicles.physics import GRAVITY
 
 KG, CDA, CRR = 1600.0, 0.62, 0.009
 
@@ -93,6 +98,41 @@ def test_the_stream_equals_predict_with_and_without_elevation_and_edges(adapted:
         ticks = [stream.tick(**row) for row in table.select(names).to_dicts()]
         np.testing.assert_allclose([t.mean_kw for t in ticks], bands.mean, atol=2e-4)
         assert not any(t.outside for t in ticks[60:])
+
+
+def test_a_slope_that_a_sensor_feels_counts_alike_in_files_streams_and_live_feeds(started: evband.PowerModel) -> None:
+    drive, features = trip(9, seconds=300), started.feature_map_
+    time, speed = (drive.table[name].to_numpy() for name in ("time_s", "speed_kmh"))
+    felt = np.where(time < 250.0, np.gradient(speed / 3.6, time) + 0.05 * GRAVITY, np.nan)  # then it falls silent
+    uphill = replace(drive, table=drive.table.with_columns(acceleration_ms2=pl.Series(felt, nan_to_null=True)))
+    more = started.predict(Trips([uphill])).mean - started.predict(Trips([drive])).mean
+    assert more[60:250].mean() > 1.0
+    grid = uphill.on_grid(1.0)
+    rows = features.transform(grid)
+    bins, columns = Bins(1.0), BinColumns(1.0, 1, VALUES)
+    stream, live = features.stream(), FeatureColumns(features, 1)
+    values = np.stack([uphill.column(name) if uphill.has(name) else np.full(len(time), np.nan) for name in VALUES], 1)
+    lines = [dict(zip(VALUES, line, strict=True)) for line in values.tolist()]
+    closed = [row for t, line in zip(time.tolist(), lines, strict=True)
+              for row in bins.add(t, {name: v for name, v in line.items() if v == v})]  # fmt: skip
+    (batch,), _ = columns.take(np.zeros(len(time), np.int64), time, values)
+    assert [*grid.table[SENSED]][: len(closed)] == [row.values[SENSED] for row in closed] == batch.sensed.tolist()
+    assert {*batch.sensed.tolist()} == {True, False}
+    for t, row in enumerate(closed):
+        known = dict(zip((*VALUES, *EDGES), batch.values[t : t + 1].T, strict=True))
+        known |= {READINGS: batch.readings[t : t + 1].astype(float), SENSED: batch.sensed[t : t + 1].astype(float)}
+        for x in (stream.tick(row.values)[0], live.tick(np.zeros(1, np.int64), known)[0][0]):
+            np.testing.assert_array_equal(x, rows.x[t])
+
+
+def test_an_acceleration_given_to_a_tick_is_a_sensors(started: evband.PowerModel) -> None:
+    def at(**more: float | None) -> float:
+        stream = started.stream()
+        return [stream.tick(speed_kmh=50.0, **more).mean_kw for _ in range(30)][-1]
+
+    assert at(acceleration_ms2=0.5) == at(acceleration_ms2=0.5, acceleration_sensed=1.0)
+    assert at(acceleration_ms2=0.5) > at(acceleration_ms2=0.5, acceleration_sensed=0.0)
+    assert at() == at(acceleration_sensed=1.0) == at(acceleration_ms2=0.0, acceleration_sensed=0.0)
 
 
 def test_a_sheet_that_is_a_fifth_too_heavy_is_found_out() -> None:

@@ -214,6 +214,17 @@ def test_a_gridded_table_without_acceleration_gains_one_and_meets_the_limits():
     assert len(read_trips(rows_without)[0]) == 28
 
 
+def test_a_gridded_table_that_does_not_say_where_acceleration_was_measured_shows_it():
+    speed = pl.Series([50.0, 51.0, 53.0, 53.0])
+    edges = {"speed_start_kmh": speed - 1.8, "speed_end_kmh": speed + 1.8}
+    frame = pl.DataFrame({"time_s": [1.0, 2.0, 3.0, 4.0], "speed_kmh": speed, "acceleration_ms2": [1.0, 1.2, None, 1.0], "segment": [0] * 4})  # fmt: skip
+    (trip,) = read_trips(frame.with_columns(**edges))
+    assert trip.table["acceleration_sensed"].to_list() == [0.0, 1.0, 0.0, 0.0]
+    (again,) = read_trips(trip.table.with_columns(acceleration_sensed=pl.lit(1.0)))
+    assert {*again.table["acceleration_sensed"]} == {1.0}
+    assert "acceleration_sensed" not in read_trips(frame)[0].table.columns
+
+
 def test_a_reader_that_stumbles_is_one_sentence_and_a_fault_in_tests(tmp_path, monkeypatch):
     def stumble(*_):
         raise IndexError("list index out of range")

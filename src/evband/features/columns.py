@@ -49,18 +49,18 @@ class FeatureColumns:
     ) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.bool_]]:
         """(x [n, F], r [n, K], outside [n]) of the next grid step of `cars`, each once; NaN or no column = unknown.
 
-        Acceleration counts as measured where it is known, unless `acceleration_sensed` of the grid tells.
+        Acceleration counts as measured where it is known, unless `acceleration_sensed` of the grid says that it is not.
         """
         rows = np.full((len(cars), len(self.names)), np.nan)
         for j, name in enumerate(self.names):
             if name in values:
                 rows[:, j] = values[name]
         which = np.empty((len(cars), len(self._map.channels)), bool)
-        given = 1.0 - np.isnan(values.get("acceleration_ms2", np.full(len(cars), np.nan)))
+        sensed = values.get(SENSED, 1.0) * ~np.isnan(values.get("acceleration_ms2", np.full(len(cars), np.nan)))
         memory.advance(*self.rule, self.memory, cars, rows, which)
         age_s = np.nan_to_num(values.get(AGE, np.zeros(len(cars))))
         row, *edges = rows.T[-3:]
-        made = self._map.made(row, edges, age_s, values.get(READINGS, np.ones(len(cars))), values.get(SENSED, given))
+        made = self._map.made(row, edges, age_s, values.get(READINGS, np.ones(len(cars))), sensed)
         made |= {name: column[cars] for name, column in self._own.items()}
         x, r = self._map.filled(rows[:, :-3], made)
         return x, r, np.any(which, axis=1)
@@ -106,9 +106,9 @@ class FeatureStream:
         row = self._row[0].tolist()
         signals = dict(zip(self._map.channels, row, strict=False))
         readings, sensed, measured = (values.get(name) for name in (READINGS, SENSED, "acceleration_ms2"))
-        given = float(measured is not None and measured == measured)
+        given = measured is not None and measured == measured
         age_s = np.nan_to_num(values.get(AGE) or 0.0)
-        told = age_s, 1.0 if readings is None else readings, given if sensed is None else sensed
+        told = age_s, 1.0 if readings is None else readings, given * (1.0 if sensed is None else sensed)
         made = self._map.made(row[-3], row[-2:], *told)
         signals |= {name: v for name, v in made.items() if v == v}
         x, r = self._map._rows(signals)

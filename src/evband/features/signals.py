@@ -40,10 +40,11 @@ def signals_of(features: FeatureMap, trip: Trip) -> dict[str, Array]:
         grades = road_load.grades(signals["elevation_m"], speed, starts_of(trip), 1.0 / features.hz)
         signals["elevation_m"] = np.where(unseen, np.nan, grades)
     start, end = edges_of(trip)
+    sensed = column(SENSED, 0.0)
     if "acceleration_ms2" in signals:
         measured, grade = signals["acceleration_ms2"], np.nan_to_num(signals.get("elevation_m", np.zeros(len(trip))))
         change = road_load.edge_signals(start, end, features.hz)[road_load.CHANGE]
+        sensed = sensed * ~np.isnan(measured)
         signals["acceleration_ms2"] = np.where(np.isnan(measured), change + features.tilt * grade, measured)
     rows = np.arange(len(trip), dtype=float)
-    told = column(AGE, 0.0), column(READINGS, 1.0), column(SENSED, 0.0)
-    return signals | features.made(rows, (start, end), *told)
+    return signals | features.made(rows, (start, end), column(AGE, 0.0), column(READINGS, 1.0), sensed)
