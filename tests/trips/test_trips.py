@@ -72,6 +72,16 @@ def test_a_single_run_is_cut_in_time_with_a_gap():
         Trips([drive()]).split(test=1.5)
 
 
+def test_on_another_grid_an_acceleration_that_the_first_one_made_is_not_measured():
+    time = np.arange(41) / 4
+    made = Trip("a", pl.DataFrame({"time_s": time, "speed_kmh": 50.0 + time})).on_grid(2.0)
+    assert {*made.on_grid(1.0).table["acceleration_sensed"]} == {0.0}
+    told = made.table.with_columns(acceleration_ms2=pl.lit(0.3), acceleration_sensed=pl.lit(1.0))
+    again = Trip("b", told, 2.0).on_grid(1.0).table
+    assert {*again["acceleration_sensed"]} == {1.0}
+    assert {*again["acceleration_ms2"]} == {0.3}
+
+
 def test_on_the_grid_it_already_has_a_trip_is_itself():
     grid = drive().on_grid(1.0)
     assert grid.on_grid(1.0) is grid

@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from evband.channels import AGE, CHANNELS, COORDINATES, ON_GRID, VALUES, require
+from evband.channels import AGE, CHANNELS, COORDINATES, ON_GRID, SENSED, VALUES, require
 from evband.errors import TripsError
 from evband.trips.grid import MAX_GAP_S, bin_inputs, to_grid
 from evband.trips.identity import ENOUGH, marks
@@ -118,7 +118,11 @@ class Trip:
         """This trip on the grid of `evband.trips.grid`; itself if it is on that grid already."""
         if self.hz is not None and abs(self.hz - hz) < 1e-9 * hz:
             return self
-        readings = {name: self.series(name) for name in self.channels}
+        table = self.table
+        if {SENSED, "acceleration_ms2"} <= {*table.columns}:  # what another grid made of the speeds is no reading
+            table = table.with_columns(acceleration_ms2=pl.when(pl.col(SENSED) > 0.0).then("acceleration_ms2"))
+        read = replace(self, table=table)
+        readings = {name: read.series(name) for name in self.channels}
         table = to_grid(readings, hz, max_gap_s, f"Trip {self.trip_id}", bridge_s, lag)
         ends = table["time_s"].to_numpy()
         truth = {
