@@ -294,17 +294,14 @@ class FeatureMap:
 
     def made(self, row: Any, edges_kmh: abc.Sequence[Any], age_s: Any, readings: Any, sensed: Any) -> dict[str, Any]:
         """Signals that are not channels, of floats, arrays or values of a graph: of the row's number in its trip, the speeds at
-        the edges of its bin, the time since the last speed reading, how many there are in it, and whether its acceleration was
-        measured."""
+        the edges of its bin, the time since the last speed reading, how many are in it, and if acceleration was measured."""
         made: dict[str, Any] = road_load.edge_signals(edges_kmh[0], edges_kmh[1], self.hz) if self.edges else {}
         if self.fade:
             made[road_load.FADE] = road_load.fades(row, self.hz)
         if self.ages:
             made[AGE] = road_load.staleness(age_s)
-        if self.dense:
-            made[READINGS] = self.hz * readings
-        if self.sensed:
-            made[SENSED] = sensed
+        made |= {READINGS: self.hz * readings} if self.dense else {}
+        made |= {SENSED: sensed} if self.sensed else {}
         return made
 
     def _rows(self, signals: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray]:
