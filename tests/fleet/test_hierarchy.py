@@ -73,7 +73,8 @@ def fleet(ground: Base, shift: np.ndarray, rng: np.random.Generator) -> list[Fac
 
 
 def test_a_broken_car_moves_neither_the_prior_nor_its_group() -> None:
-    ground, shift = Base.load(), np.zeros(54)
+    ground = Base.load()
+    shift = np.zeros(ground.root.shape[-1])
     shift[:4] = 3.0
     cars = fleet(ground, shift, np.random.default_rng(3))
     broken = cars.copy()
@@ -93,7 +94,7 @@ def test_a_car_starts_as_its_kind_does_and_a_base_keeps_its_groups(tmp_path) -> 
     ground, zoe = Base.load(), find("Renault Zoe 52 kWh")
     assert kinds_of(zoe) == ("body car", "make Renault", f"model Renault {zoe.model}")
     rng, cars = np.random.default_rng(4), []
-    for k, facts in enumerate(fleet(ground, np.eye(54)[0] * 3.0, rng)):
+    for k, facts in enumerate(fleet(ground, np.eye(ground.root.shape[-1])[0] * 3.0, rng)):
         cars.append(facts._replace(kinds=("body car", "make Renault" if k % 2 else "make Other", "")))
     own = between(ground, cars)
     own.save(tmp_path / "own.evband")
