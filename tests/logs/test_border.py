@@ -223,6 +223,7 @@ def test_a_gridded_table_that_does_not_say_where_acceleration_was_measured_shows
     (again,) = read_trips(trip.table.with_columns(acceleration_sensed=pl.lit(1.0)))
     assert {*again.table["acceleration_sensed"]} == {1.0}
     assert "acceleration_sensed" not in read_trips(frame)[0].table.columns
+    assert "acceleration_sensed" not in read_trips(again.table.drop("acceleration_ms2"))[0].table.columns
 
 
 def test_a_reader_that_stumbles_is_one_sentence_and_a_fault_in_tests(tmp_path, monkeypatch):

@@ -48,7 +48,7 @@ def with_segments(table: pl.DataFrame, readings: Readings, where: str) -> pl.Dat
         return _with_sensed(table, readings.hz)
     change = _change(table["speed_kmh"].to_numpy(), segment, readings.hz)
     place = table.columns.index("speed_kmh") + 1
-    return table.insert_column(place, pl.Series("acceleration_ms2", change))
+    return table.insert_column(place, pl.Series("acceleration_ms2", change)).drop(SENSED, strict=False)
 
 
 def _with_sensed(table: pl.DataFrame, hz: float) -> pl.DataFrame:
