@@ -17,11 +17,11 @@ from evband.adaptation.base import Base
 from evband.features.wheel import CABIN, INPUTS, ROADS
 from evband.settings import Settings
 
-SCALE_SHIFT, SCALE_SD = 0.25, 0.45  # five makes: 0.25 with deviation 0.24, and the next one is from outside
+SCALE_SHIFT, SCALE_SD = 0.2, 0.4  # five makes: 0.20 with deviation 0.18, and the next one is from outside
 # Variance that a car's weights may take as it learns, over that between simulated cars: nine measured cars learn sooner. What
 # a cabin draws is let no looser: a first trip's heater is less the car's than the trip's.
 WIDER = 2.0
-TRIP_EFFECT = (0.6, 0.15, 0.5)  # W/kg of offset, share of drag, share of rolling resistance
+TRIP_EFFECT = (0.8, 0.15, 1.5)  # W/kg of offset, share of drag, share of rolling resistance
 ERRORS = {
     "bias": 0.0, "tau2": 0.35, "slow": 0.6, "slow_s": 60.0, "fast": 4.0, "share": 0.5, "noise": 6.0, "most": 60.0,
     "trips": 20.0, "lasting": 0.8,

@@ -1,6 +1,6 @@
 """The population that the base model is taught with, as arrays.
 
-    python -m tools.base_model.simulate --cars 1250 -o .carry/base/population.npz
+    python -m tools.base_model.simulate --cars 2500 -o .carry/base/population.npz
 
 Each vehicle drives four trips of 6 to 18 minutes; its log is read on the grid as any log would be.
 """
@@ -60,7 +60,7 @@ def _one(number: int) -> tuple[int, NDArray[np.float64], NDArray[np.float32]] | 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--cars", type=int, default=1250)
+    parser.add_argument("--cars", type=int, default=2500)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("-o", "--output", type=Path, required=True)
     parser.add_argument("--processes", type=int, default=2)

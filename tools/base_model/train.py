@@ -325,7 +325,7 @@ def main() -> None:
     parser.add_argument("-o", "--output", type=Path, required=True)
     parser.add_argument("--members", type=int, default=30)
     parser.add_argument("--hidden", type=int, default=32)
-    parser.add_argument("--steps", type=int, default=4500)
+    parser.add_argument("--steps", type=int, default=12000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--rate", type=float, default=RATE)
     parser.add_argument("--rounds", type=int, default=3, help="of comparing vehicles")
