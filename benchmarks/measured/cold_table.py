@@ -74,7 +74,7 @@ def table(out: Path) -> None:
         f"run for this table: {', '.join(sorted({row['method'] for row in rows}))}; the others are kept from an earlier run "
         "on a machine with an NVIDIA H200 and 16 cores",
         "each make with noise constants of the other makes; own: evband fit, which starts from the base; alone: from scratch; linear: "
-        "6000 steps on the same 1,189 simulated vehicles, its constants found as the base's",
+        "6000 steps on the same 2,377 simulated vehicles, its constants found as the base's",
     )
     for name, rows in (("cold_start_cars", cars), ("cold_start", summary)):
         known = [{k: None if isinstance(v, float) and np.isnan(v) else v for k, v in row.items()} for row in rows]

@@ -85,6 +85,7 @@ AGE = "age_s"
 READINGS = "speed_readings"
 """A column that only the grid has: how many speed readings fell into the bin."""
 
+DERIVED_MS2 = 1e-9  # an acceleration this near the change of the edge speeds was made of them
 SENSED = "acceleration_sensed"
 """A column that only the grid has: 1 where a sensor told the acceleration, 0 where it is the change of speed."""
 

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from evband.channels import EDGES
+from evband.channels import DERIVED_MS2, EDGES
 from evband.features.rows import power_of
-from evband.trips.motion import DERIVED_MS2
 from evband.vehicles.physics import GRAVITY
 
 if TYPE_CHECKING:

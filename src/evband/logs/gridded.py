@@ -14,11 +14,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from evband.channels import EDGES, ON_GRID, SENSED
+from evband.channels import DERIVED_MS2, EDGES, ON_GRID, SENSED
 from evband.errors import LogError
 from evband.logs.cleaning import outside_limits
 from evband.logs.suspicion import suspicions
-from evband.trips.motion import DERIVED_MS2
 from evband.trips.quality import Cleaning, Finding
 from evband.trips.readings import Readings, Series, not_empty
 

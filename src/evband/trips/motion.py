@@ -11,7 +11,6 @@ from evband.trips.readings import Series
 Array = NDArray[np.float64]
 Places = NDArray[np.intp]
 
-DERIVED_MS2 = 1e-9  # an acceleration this near the change of the edge speeds was made of them
 SAME = 1e-6  # instants closer than this share of a bin are the same instant: times are decimals in binary
 
 
