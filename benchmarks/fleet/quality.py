@@ -8,7 +8,7 @@ Simulated cars are those of `benchmarks.fleet.simulated` beyond the first 10,000
 next twenty are the test (on two, cars that are all covered alike would seem to differ). A real car learns from its first
 three trips of at least five minutes and is tested on up to 20 later ones; its base is learned from the cars of the other makes. *Own* is least squares on the road load with Student-t residuals,
 `evband.rivals.LeastSquares`, on the same trips (a whole ensemble on so few is in results/cold_start.csv, `alone`).
-Intervals are 95 %, over cars. `_if_alike` and `of_it_the_test` say how far cars would seem to differ if every one
+Intervals are 95 %, over cars: of means by Student-t, of medians by order statistics. `_if_alike` and `of_it_the_test` say how far cars would seem to differ if every one
 were covered at 0.9 in truth: coverage differs from trip to trip, and the test has few.
 """
 
@@ -21,6 +21,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import binom
+from scipy.stats import t as student_t
 
 import evband
 from benchmarks.common.results_file import RESULTS, show, write
@@ -96,9 +99,11 @@ def summary(kind: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
     found |= {f"{m}_crps_kw": round(float(values.mean()), 3) for m, values in crps.items()}
     for other in ("prior", "own"):
         ratio = np.log(crps["part"] / crps[other])
-        half = 1.96 * ratio.std(ddof=1) / len(ratio) ** 0.5
-        low, mid, high = (round(100 * (float(np.exp(ratio.mean() + k * half)) - 1), 1) for k in (-1, 0, 1))
-        found |= {f"change_from_{other}_percent": mid, f"from_{other}_low": low, f"from_{other}_high": high}
+        half = float(student_t.ppf(0.975, len(ratio) - 1)) * ratio.std(ddof=1) / len(ratio) ** 0.5
+        names = (f"from_{other}_low", f"change_from_{other}_percent", f"from_{other}_high")
+        found |= {name: percent(ratio.mean() + k * half) for name, k in zip(names, (-1, 0, 1), strict=True)}
+        names = (f"median_from_{other}_low", f"median_from_{other}_percent", f"median_from_{other}_high")
+        found |= dict(zip(names, map(percent, median_of(ratio)), strict=True))
         found |= {f"better_than_{other}": round(float((ratio < 0).mean()), 3)}
     found |= {"coverage": round(float(inside.mean()), 4)}
     error = np.array([row["part_coverage_error"] for row in rows])
@@ -109,6 +114,16 @@ def summary(kind: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
         "deviation_of_cars": round(float(inside.std(ddof=1)), 4),
         "of_it_the_test": round(float((error**2).mean() ** 0.5), 4),
     }
+
+
+def percent(log_ratio: float) -> float:
+    return round(100.0 * (float(np.exp(log_ratio)) - 1.0), 1)
+
+
+def median_of(values: NDArray[np.float64]) -> tuple[float, float, float]:
+    """(low, median, high): order statistics hold the median with at least 95 %, whatever the distribution (few cars, one far off)."""
+    ordered, rank = np.sort(values), max(int(binom.ppf(0.025, len(values), 0.5)), 1)
+    return float(ordered[rank - 1]), float(np.median(values)), float(ordered[-rank])
 
 
 def main() -> None:

@@ -1,5 +1,6 @@
 """A model from a data sheet, and what logs of the car make of it: on made-up cars whose power is known."""
 
+from copy import copy
 from dataclasses import replace
 
 import numpy as np
@@ -181,6 +182,16 @@ def test_what_cannot_be_started_or_adapted_says_why(started: evband.PowerModel) 
         evband.start("BMW i3 60 Ah", hz=10.0)
     with pytest.raises(SettingsError, match="longer log"):
         evband.adapt(started, Trips([trip(15, seconds=20)]))
+
+
+def test_a_model_that_an_evband_with_other_terms_started_predicts_but_learns_no_more(started: evband.PowerModel) -> None:
+    features = started.feature_map_
+    earlier = copy(started)
+    earlier.feature_map_ = replace(features, road_names=tuple(name for name in features.road_names if name != "felt"))
+    with pytest.raises(SettingsError, match="make it anew with evband start"):
+        evband.adapt(earlier, Trips([trip(1)]))
+    with pytest.raises(SettingsError, match="make it anew with evband start"):
+        earlier.stream(adapt=True)
 
 
 def test_a_damaged_base_is_one_sentence(tmp_path) -> None:

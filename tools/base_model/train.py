@@ -1,6 +1,6 @@
 """Train the base ensemble on the simulated population, then learn how cars differ from its mean.
 
-    PYTHONPATH=src python tools/base_model/train.py population.npz -o DIR      # with a GPU: about two minutes
+    PYTHONPATH=src python tools/base_model/train.py population.npz -o DIR      # with a GPU: about four minutes
     PYTHONPATH=src python tools/base_model/train.py population.npz -o DIR --start BASE --steps 1500 --rate 2e-3
 
 Needs torch and NumPy only. `--start` goes on from the weights of an earlier base, where the population changed little.

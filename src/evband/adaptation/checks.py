@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from evband.errors import TripsError
+from evband.errors import SettingsError, TripsError
 from evband.features.wheel import ROADS, SheetMap
 
 if TYPE_CHECKING:
@@ -22,6 +22,22 @@ WRONG_UNIT = 100.0
 FEWEST = 30  # rows that pull
 FAR = 2.0  # deviations
 LEAST_SHARE = 0.25  # of the mass
+
+
+def learns(model: PowerModel) -> bool:
+    """A model that began with `evband start`, in the terms that this evband has."""
+    return model.adaptation_ is not None and model.feature_map_.road_names == ROADS
+
+
+def check_learns(model: PowerModel) -> None:
+    """Refuse a model that cannot learn."""
+    if model.adaptation_ is None:
+        raise SettingsError("only a model that began with evband start adapts; fit this one again with the new logs.")
+    if not learns(model):
+        raise SettingsError(
+            "the model was started by an evband with other terms: it predicts, but learns no more; make it anew with "
+            "evband start, and adapt it with its logs."
+        )
 
 
 def new_trips(model: PowerModel, trips: Trips) -> tuple[Trips, list[str]]:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors import SafetensorError
 
-from evband.adaptation.checks import another_car, check_evidence
+from evband.adaptation.checks import another_car, check_evidence, check_learns
 from evband.adaptation.update import evidence_of, updated
 from evband.channels import CHARGING_KW, STANDING_KMH
 from evband.errors import EvbandError, SettingsError, TripsError
@@ -41,8 +41,7 @@ class Learner:
     """One car's model, and what the drive under way teaches it: give it every grid row, use its `model`."""
 
     def __init__(self, model: PowerModel, seed: int = 0) -> None:
-        if model.adaptation_ is None:
-            raise SettingsError("only a model that began with evband start learns while driving; fit this one again.")
+        check_learns(model)
         self.model = self.before = self._given = model  # `before`: without the drive under way
         self.notes: list[str] = []  # what whoever drives should know; whoever shows them empties the list
         self._hz, self._seed = float(model.settings_.hz), seed

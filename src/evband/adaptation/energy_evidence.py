@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from evband.adaptation.checks import check_learns
 from evband.adaptation.location import set_location
 from evband.adaptation.made_up import drive_of_mean, signals_of
 from evband.adaptation.members import ROUNDS, Evidence, Members
@@ -193,8 +194,7 @@ def _energy(number: dict[str, float], km: float, where: str, capacity_kwh: float
 
 def adapt_to_energy(model: PowerModel, trips: Sequence[TripEnergy], seed: int = 0) -> PowerModel:
     """A copy of a started model that has learned from energies of trips."""
-    if model.adaptation_ is None:
-        raise SettingsError("only a model that began with evband start adapts; fit this one again with the new logs.")
+    check_learns(model)
     known = set(model.fingerprints_)
     earlier = sum(trace.startswith(ENERGIES) for trace in known)
     fresh = list({trip.trace: trip for trip in trips if trip.trace not in known}.values())

@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evband.adaptation.cabin import cabin_of
-from evband.adaptation.checks import another_car, check_evidence, new_trips
+from evband.adaptation.checks import another_car, check_evidence, check_learns, new_trips
 from evband.adaptation.location import set_location
 from evband.adaptation.members import FEWEST_ROWS, ROUNDS, Evidence, Members, some_of, together
 from evband.adaptation.scale import Offsets, ScalePrior, ranks_of
@@ -57,8 +57,7 @@ def adapt(model: PowerModel, trips: Any, seed: int = 0) -> PowerModel:
     >>> learned.adaptation_.trips
     1
     """
-    if model.adaptation_ is None:
-        raise SettingsError("only a model that began with evband start adapts; fit this one again with the new logs.")
+    check_learns(model)
     found, notes = new_trips(model, model.on_grid(trips))
     rows = evidence(model, found)
     notes += check_evidence(model, rows.y, rows.r)

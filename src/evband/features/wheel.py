@@ -5,7 +5,8 @@
 Per kilogram of the car all cars are alike enough to share weights; what a cabin draws does not grow with the car, so
 its terms are divided by the mass in units of `USUAL_KG` (by their scale). Elevation and temperature may be unknown (NaN): their terms
 are then zero, and inputs say that they are unknown. Speed readings per second tell the network how noisy the log
-may be. Floats (a tick) and arrays (a trip) alike.
+may be, and `SENSED` that acceleration is a sensor's: what it shows beside the change of speed (`felt`, slope above all) has
+a weight of its own. Floats (a tick) and arrays (a trip) alike.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
+from evband.adaptation.checks import learns
 from evband.channels import NEW_TRIP_S
 from evband.live import states
 from evband.live.assemble import COLUMN, SPEED, Assembler, Batch
@@ -106,7 +107,7 @@ class Service:
 
     def _learns(self, number: int) -> bool:
         """A started model learns its car, unless switched off; a fleet's parts learn by `evband fleet`."""
-        car, known = self.roster.cars[number], self.roster.models[number].adaptation_ is not None
+        car, known = self.roster.cars[number], learns(self.roster.models[number])
         few = len(self.ids) <= self.config.store.snapshot_cars
         return known and few and car.learn and car.calibrate and number not in self.roster.rows
 
