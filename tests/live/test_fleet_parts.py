@@ -45,7 +45,7 @@ def test_parts_on_one_engine_are_as_good_as_models_of_their_own(folder, stepped,
         energies = (list(one["energy_kwh"].values()) for one in (ours, theirs))
         assert next(energies) == pytest.approx(next(energies), rel=0.02)  # theirs: with what their own trips erred by
         found, expected = (np.array(list(one["range_km"].values())) for one in (ours, theirs))
-        np.testing.assert_allclose(found, expected, rtol=0.2)  # likewise
+        np.testing.assert_allclose(found, expected, rtol=0.25)  # likewise
     assert shared.car("van")["range_km"]["p50"] < 0.9 * shared.car("small")["range_km"]["p50"]
 
 

@@ -21,7 +21,7 @@ SCALE_SHIFT, SCALE_SD = 0.2, 0.4  # five makes: 0.21 with deviation 0.15, and th
 # Variance that a car's weights may take as it learns, over that between simulated cars: nine measured cars learn sooner. What
 # a cabin draws is let no looser: a first trip's heater is less the car's than the trip's.
 WIDER = 2.0
-TRIP_EFFECT = (0.8, 0.15, 1.5)  # W/kg of offset, share of drag, share of rolling resistance
+TRIP_EFFECT = (0.7, 0.15, 1.0)  # W/kg of offset, share of drag, share of rolling resistance
 ERRORS = {
     "bias": 0.0, "tau2": 0.35, "slow": 0.6, "slow_s": 60.0, "fast": 4.0, "share": 0.5, "noise": 6.0, "most": 60.0,
     "trips": 20.0, "lasting": 0.8,

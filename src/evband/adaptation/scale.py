@@ -23,7 +23,7 @@ Array = NDArray[np.float64]
 
 DIGITS = 9  # of moments that are kept
 SCALE_CORRELATED = 10.0  # rows that count as one, at 1 Hz
-TRIP_SCALE_SDS = np.array([0.1, 0.2, 0.4])  # of the log scale, from trip to trip; a car's is any of them alike
+TRIP_SCALE_SDS = np.array([0.05, 0.1, 0.2, 0.4])  # of the log scale, from trip to trip; a car's is any of them alike
 OFFSETS = np.linspace(-3.0, 3.0, 121)  # of the log scale
 _SD = TRIP_SCALE_SDS[:, None, None]
 # [deviations, car's level, trip's level], a density of the latter but for a constant
