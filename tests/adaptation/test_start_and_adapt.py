@@ -184,7 +184,7 @@ def test_what_cannot_be_started_or_adapted_says_why(started: evband.PowerModel) 
         evband.adapt(started, Trips([trip(15, seconds=20)]))
 
 
-def test_a_model_that_an_evband_with_other_terms_started_predicts_but_learns_no_more(started: evband.PowerModel) -> None:
+def test_a_model_of_an_evband_with_other_terms_predicts_but_learns_no_more(started: evband.PowerModel) -> None:
     features = started.feature_map_
     earlier = copy(started)
     earlier.feature_map_ = replace(features, road_names=tuple(name for name in features.road_names if name != "felt"))
