@@ -21,9 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.stats import binom
-from scipy.stats import t as student_t
+from scipy.stats import quantile_test, sem, t
 
 import evband
 from benchmarks.common.results_file import RESULTS, show, write
@@ -99,11 +97,12 @@ def summary(kind: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
     found |= {f"{m}_crps_kw": round(float(values.mean()), 3) for m, values in crps.items()}
     for other in ("prior", "own"):
         ratio = np.log(crps["part"] / crps[other])
-        half = float(student_t.ppf(0.975, len(ratio) - 1)) * ratio.std(ddof=1) / len(ratio) ** 0.5
-        names = (f"from_{other}_low", f"change_from_{other}_percent", f"from_{other}_high")
-        found |= {name: percent(ratio.mean() + k * half) for name, k in zip(names, (-1, 0, 1), strict=True)}
-        names = (f"median_from_{other}_low", f"median_from_{other}_percent", f"median_from_{other}_high")
-        found |= dict(zip(names, map(percent, median_of(ratio)), strict=True))
+        student = t.interval(0.95, len(ratio) - 1, ratio.mean(), sem(ratio))
+        ordered: Any = quantile_test(ratio, p=0.5).confidence_interval(0.95)
+        for label, low, middle, high in (("change", student[0], ratio.mean(), student[1]),
+                                         ("median", ordered.low, np.median(ratio), ordered.high)):  # fmt: skip
+            found |= {f"{label}_from_{other}_percent": percent(middle)}
+            found |= {f"{label}_from_{other}_low": percent(low), f"{label}_from_{other}_high": percent(high)}
         found |= {f"better_than_{other}": round(float((ratio < 0).mean()), 3)}
     found |= {"coverage": round(float(inside.mean()), 4)}
     error = np.array([row["part_coverage_error"] for row in rows])
@@ -118,12 +117,6 @@ def summary(kind: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
 
 def percent(log_ratio: float) -> float:
     return round(100.0 * (float(np.exp(log_ratio)) - 1.0), 1)
-
-
-def median_of(values: NDArray[np.float64]) -> tuple[float, float, float]:
-    """(low, median, high): order statistics hold the median with at least 95 %, whatever the distribution (few cars, one far off)."""
-    ordered, rank = np.sort(values), max(int(binom.ppf(0.025, len(values), 0.5)), 1)
-    return float(ordered[rank - 1]), float(np.median(values)), float(ordered[-rank])
 
 
 def main() -> None:

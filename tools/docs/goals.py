@@ -124,7 +124,7 @@ def killed(frame: pl.DataFrame) -> Answer:
 
 def fleet_gain(frame: pl.DataFrame) -> Answer:
     row = one(frame, kind="simulated")
-    return f"{row['change_from_prior_percent']:.0f} %", row["from_prior_high"] < 0.0
+    return f"{row['change_from_prior_percent']:.0f} %", row["change_from_prior_high"] < 0.0
 
 
 def fleet_each(frame: pl.DataFrame) -> Answer:

