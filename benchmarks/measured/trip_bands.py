@@ -35,7 +35,7 @@ from evband.energy.ways import Ways
 
 Array = NDArray[np.float64]
 NOTE = (
-    "30 members, default settings, seed 0, fits from the base of 1,189 simulated vehicles; "
+    "30 members, default settings, seed 0, fits from the base of 2,377 simulated vehicles; "
     "the form of the error model was settled by looking at the same trips"
 )
 POOLED = "all"
