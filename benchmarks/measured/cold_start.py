@@ -126,7 +126,7 @@ def minutes_of(arrays: Arrays, minutes: int, seed: int) -> NDArray[np.int64]:
 
 
 def bands_of(arrays: Arrays, rows: NDArray[np.int64], model: Any, networks: Any = None) -> Any:
-    """Uncalibrated bands of these rows, each stretch between resets from its beginning on."""
+    """Bands of these rows, each stretch between resets from its beginning on."""
     from evband.bands.from_network import distribution
     from evband.network.predict import predict
 
@@ -137,7 +137,8 @@ def bands_of(arrays: Arrays, rows: NDArray[np.int64], model: Any, networks: Any 
     theta = model.theta_ if networks is None else model.theta_[networks]
     said = predict(model.architecture_, theta, x, r, start)
     members = distribution(said, model.architecture_.levels, features.y_mean, features.y_std)
-    return _bands(arrays, rows, members, which.any(1))
+    steps = model.calibration_.steps(features.scaled_input)
+    return _bands(arrays, rows, members, which.any(1)).stretched(steps.of(x))
 
 
 def plain_bands(arrays: Arrays, rows: NDArray[np.int64], mean: NDArray[np.float64], scale: float, nu: float) -> Any:

@@ -2,7 +2,7 @@
 
     python -m tools.base_model.pack .carry/base/network.npz -o src/evband/adaptation/base.safetensors
 
-Needs NumPy only. `SCALE_SHIFT`, `SCALE_SD`, `WIDER` and `ERRORS` are the constants that measured logs had a say in: simulated
+Needs NumPy only. `SCALE_SHIFT`, `SCALE_SD`, `STANDING`, `WIDER` and `ERRORS` are the constants that measured logs had a say in: simulated
 logs are less noisy, and less different from each other, than those of real loggers (docs/explanation/cold-start.md).
 """
 
@@ -18,6 +18,7 @@ from evband.features.wheel import CABIN, INPUTS, ROADS
 from evband.settings import Settings
 
 SCALE_SHIFT, SCALE_SD = 0.2, 0.4  # five makes: 0.21 with deviation 0.15, and the next one is from outside
+STANDING = 0.6  # cabins and coolers of simulated cars differ more than those of nine measured ones, whose bands it narrows
 # Variance that a car's weights may take as it learns, over that between simulated cars: nine measured cars learn sooner. What
 # a cabin draws is let no looser: a first trip's heater is less the car's than the trip's.
 WIDER = 2.0
@@ -51,7 +52,7 @@ def pack(path: Path) -> Base:
         hidden=hidden, theta=theta.astype(np.float32), spread=spread.astype(np.float32), cars=cars.astype(np.float32),
         x_shift=found["x_shift"], x_scale=found["x_scale"], r_scale=found["r_scale"], unit=float(found["unit"]),
         scale_shift=SCALE_SHIFT, scale_sd=SCALE_SD, trip_effect=TRIP_EFFECT, errors=ERRORS,
-        about=f"{len(noisy)} simulated vehicles, no measured log",
+        about=f"{len(noisy)} simulated vehicles, no measured log", standing=STANDING,
     )  # fmt: skip
 
 

@@ -56,6 +56,7 @@ class Base:
     trip_effect: tuple[float, float, float]  # deviation of a trip's own offset in W/kg, share of drag, of rolling
     errors: dict[str, float]  # of mean power along a trip (`evband.energy.ErrorModel`), in W/kg
     about: str  # what it was learned from
+    standing: float = 1.0  # stretch of a started car's bands where it stands, where simulated loads vary more than real ones
     groups: Groups = field(default_factory=Groups)  # how mean cars of bodies, makes and models differ from that of all
 
     @property
@@ -114,7 +115,7 @@ class Base:
             "version": VERSION, "hidden": self.hidden, "inputs": INPUTS, "roads": ROADS, "x_shift": self.x_shift.tolist(),
             "x_scale": self.x_scale.tolist(), "r_scale": self.r_scale.tolist(), "unit": self.unit,
             "scale_shift": self.scale_shift, "scale_sd": self.scale_sd, "trip_effect": list(self.trip_effect),
-            "errors": self.errors, "about": self.about, "groups": self.groups.names,
+            "errors": self.errors, "about": self.about, "standing": self.standing, "groups": self.groups.names,
         }  # fmt: skip
         data = save_tensors(tensors, {KEY: json.dumps(numbers, allow_nan=False)})
         write_whole(path, data)
@@ -157,6 +158,7 @@ def _checked(meta: dict[str, Any], tensors: dict[str, NDArray]) -> Base:
     vectors: dict[str, Any] = {name: np.asarray(meta[name], float) for name in ("x_shift", "x_scale", "r_scale")}
     shapes = {"x_shift": len(INPUTS), "x_scale": len(INPUTS), "r_scale": len(ROADS)}
     numbers: dict[str, Any] = {name: float(meta[name]) for name in ("unit", "scale_shift", "scale_sd")}
+    numbers["standing"] = float(meta.get("standing", 1.0))  # bases of evband 0.1 and 0.2 lack it
     effect = [float(number) for number in meta["trip_effect"]]
     errors = {str(name): float(value) for name, value in meta["errors"].items()}
     finite = [*numbers.values(), *effect, *errors.values()]
@@ -165,7 +167,7 @@ def _checked(meta: dict[str, Any], tensors: dict[str, NDArray]) -> Base:
         raise ValueError("it holds numbers that are not finite")
     if any(vectors[name].shape != (count,) for name, count in shapes.items()) or len(effect) != 3:
         raise ValueError("its scales do not fit its terms")
-    if min(numbers["unit"], numbers["scale_sd"], vectors["x_scale"].min(), vectors["r_scale"].min()) <= 0:
+    if min(*(numbers[name] for name in ("unit", "scale_sd", "standing")), *vectors["x_scale"], *vectors["r_scale"]) <= 0:
         raise ValueError("a scale of it is not positive")
     return Base(
         hidden=hidden, theta=theta, spread=spread, cars=cars, **vectors, **numbers, trip_effect=(effect[0], effect[1], effect[2]),

@@ -23,6 +23,11 @@ def set_location(views: dict[str, Any], weights: Array, some: slice = ALL) -> No
     views["road_w"][some], views["head_w"][some, 0] = weights[:, : len(ROADS)], weights[:, len(ROADS) :]
 
 
+def centred(draws: Array) -> Array:
+    """Draws whose mean over members is zero: that of the weights is known, and members only spread about it."""
+    return draws - draws.mean(0) if len(draws) > 1 else draws
+
+
 def move_location(views: dict[str, Any], by: Array) -> None:
     """Add to them, in their own precision."""
     views["road_w"] += by[:, : len(ROADS)].astype(np.float32)

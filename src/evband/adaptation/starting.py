@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evband.adaptation.base import Base
-from evband.adaptation.location import move_location
+from evband.adaptation.location import centred, move_location
 from evband.adaptation.plans import simulated_plans
 from evband.adaptation.probes import pulls
 from evband.adaptation.state import Adaptation
@@ -75,7 +75,7 @@ def started(ground: Base, sheet: Sheet, seed: int = 0, hz: float = 1.0) -> Power
         float(pulls(model.architecture_, ground.theta, model.feature_map_).mean()),
     )  # fmt: skip
     why = "started from a data sheet; its width comes from how cars and their logs differ"
-    model.calibration_ = Calibration(why=why)
+    model.calibration_ = Calibration(standing=ground.standing, why=why)
     model.summary_ = {"trips": 0, "rows": 0, "hours": 0.0, "epochs_run": 0, "restarts": {}, "tuning": []}
     model.fingerprints_ = []
     return model
@@ -152,11 +152,11 @@ def members_of(ground: Base, sheet: Sheet, seed: int) -> NDArray[np.float32]:
     theta = ground.theta.copy()
     views = ground.architecture.unpack(theta)
     drawn = ground.cars[np.arange(len(theta)), _spread_out(len(theta), ground.cars.shape[1], rng)].astype(float)
-    draws, level = _balanced(drawn[:, :-1]), drawn[:, -1]
+    draws, level = centred(drawn[:, :-1]), drawn[:, -1]
     deviation = np.einsum("mpq,mq->mp", ground.root, draws) + ground.groups.shift_of(sheet)
     for number, parts in PARTS.items():  # a sheet less certain than those of the population
         more = max(0.0, sheet.uncertainty(number) ** 2 - POPULATION[number] ** 2) ** 0.5
-        error = more * _balanced(rng.standard_normal((len(theta), 1)))[:, 0]
+        error = more * centred(rng.standard_normal((len(theta), 1)))[:, 0]
         for part in parts:
             k = ROADS.index(part)
             deviation[:, k] += error * PER_WHEEL * ground.r_scale[k] / ground.unit
@@ -168,8 +168,3 @@ def members_of(ground: Base, sheet: Sheet, seed: int) -> NDArray[np.float32]:
 def _spread_out(members: int, cars: int, rng: np.random.Generator) -> NDArray[np.int64]:
     """A car for each member, at equal steps from the quietest log to the noisiest: thirty draws would miss their spread."""
     return np.asarray((rng.permutation(members) + rng.random()) * cars / members, np.int64)
-
-
-def _balanced(draws: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Draws whose mean over members is zero: the mean car is known."""
-    return draws - draws.mean(0) if len(draws) > 1 else draws

@@ -10,6 +10,8 @@ rows (trip effects integrated out),
     w <- w + (A + P)^-1 (phi' W (y - w . phi) + A^(1/2) xi),   xi ~ N(0, I)
 
 which turns draws from the prior into draws from the posterior (a perturbed, anchored MAP; exact for Gaussian noise).
+The xi of all members add up to zero, as the prior's draws do about the mean car: what thirty draws would err by together
+is no part of the answer.
 The next log goes on from P + A. Then the scale: how noisy the log is, from rows on the move and errors e without the
 trips' own effects, taken as sqrt(e^2 + sum_k v_k z_k^2), v_k the variance of the next trip's effects as far as these trips tell
 (`members.of_next`), each trip a draw about the car's own level, nearer to it in some cars than in others. Where the
@@ -29,7 +31,7 @@ from numpy.typing import NDArray
 
 from evband.adaptation.cabin import cabin_of
 from evband.adaptation.checks import another_car, check_evidence, check_learns, new_trips
-from evband.adaptation.location import set_location
+from evband.adaptation.location import centred, set_location
 from evband.adaptation.members import FEWEST_ROWS, ROUNDS, Evidence, Members, some_of, together
 from evband.adaptation.scale import Offsets, ScalePrior, ranks_of
 from evband.adaptation.state import Adaptation
@@ -158,7 +160,7 @@ def updated(model: PowerModel, rows: Evidence, trips: int, traces: Sequence[str]
 def noise_of(model: PowerModel, seed: int) -> Array:
     """[members, Q], xi: another one after each log."""
     members, size, _ = model.adaptation_.precision.shape
-    return np.random.default_rng([seed, len(model.fingerprints_)]).standard_normal((members, size))
+    return centred(np.random.default_rng([seed, len(model.fingerprints_)]).standard_normal((members, size)))
 
 
 def after(
