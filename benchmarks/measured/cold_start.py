@@ -49,7 +49,7 @@ CARS = {  # car -> (logs, mass kg, CdA m2, c_rr)
 # (`level` in O's rows).
 # Each make is scored with a base whose two constants of that noise come from the other makes.
 LEVELS = {
-    "sheet": {"i3": 0.08, "tesla": 0.12, "e208": 0.29, "ved": 0.43, "cc": 0.12},
+    "sheet": {"i3": 0.09, "tesla": 0.12, "e208": 0.28, "ved": 0.42, "cc": 0.11},
     "linear": {"i3": 0.14, "tesla": 0.15, "e208": 0.12, "ved": 0.16, "cc": 0.13},
 }
 FEW_MAKES = (

@@ -2,7 +2,7 @@
 
     python -m tools.base_model.pack .carry/base/network.npz -o src/evband/adaptation/base.safetensors
 
-Needs NumPy only. `SCALE_SHIFT`, `SCALE_SD`, `STANDING`, `WIDER` and `ERRORS` are the constants that measured logs had a say in: simulated
+Needs NumPy only. `SCALE_SHIFT`, `SCALE_SD`, `STANDING`, `CABIN_BETWEEN`, `WIDER` and `ERRORS` are the constants that measured logs had a say in: simulated
 logs are less noisy, and less different from each other, than those of real loggers (docs/explanation/cold-start.md).
 """
 
@@ -17,8 +17,12 @@ from evband.adaptation.base import Base
 from evband.features.wheel import CABIN, INPUTS, ROADS
 from evband.settings import Settings
 
-SCALE_SHIFT, SCALE_SD = 0.2, 0.4  # five makes: 0.21 with deviation 0.15, and the next one is from outside
-STANDING = 0.6  # cabins and coolers of simulated cars differ more than those of nine measured ones, whose bands it narrows
+SCALE_SHIFT, SCALE_SD = 0.2, 0.4  # five makes: 0.20 with deviation 0.14, and the next one is from outside
+# Stretch of bands at a standstill until the car's own trips tell it: 0.35 to 0.7 would suit nine measured cars, simulated ones,
+# whose pumps, lamps and cabins differ more, about 1.
+STANDING = 0.7
+# Deviation between vehicles of what a cabin draws, over what four trips each seem to show, whose own use of it is in that.
+CABIN_BETWEEN = 0.7
 # Variance that a car's weights may take as it learns, over that between simulated cars: nine measured cars learn sooner. What
 # a cabin draws is let no looser: a first trip's heater is less the car's than the trip's.
 WIDER = 2.0
@@ -42,8 +46,9 @@ def pack(path: Path) -> Base:
     theta = np.concatenate([weights[name].reshape(members, -1) for name in _shapes(hidden)], 1)
     noisy = found["own_scale"].mean(0)  # [cars]
     order = np.argsort(noisy)[np.linspace(0, len(noisy) - 1, CARS).round().astype(int)]
-    wider = np.array([1.0 if name in CABIN else WIDER**0.5 for name in ROADS] + [WIDER**0.5] * hidden)
-    spread = wider[:, None] * found["spread"] * wider + LEAST_SPREAD * np.eye(roads + hidden)
+    cabin = np.array([name in CABIN for name in ROADS] + [False] * hidden)
+    wider, share = np.where(cabin, 1.0, WIDER**0.5), np.where(cabin, CABIN_BETWEEN, 1.0)
+    spread = np.outer(wider * share, wider * share) * found["spread"] + LEAST_SPREAD * np.eye(roads + hidden)
     root = np.linalg.cholesky(found["spread"].astype(float))[:, None]
     drawn = np.linalg.solve(root, (root @ found["cars"][:, order, :, None]) / wider[:, None])[..., 0]
     levels = np.broadcast_to(((noisy - noisy.mean()) / noisy.std())[order, None], (members, CARS, 1))

@@ -56,7 +56,7 @@ class Base:
     trip_effect: tuple[float, float, float]  # deviation of a trip's own offset in W/kg, share of drag, of rolling
     errors: dict[str, float]  # of mean power along a trip (`evband.energy.ErrorModel`), in W/kg
     about: str  # what it was learned from
-    standing: float = 1.0  # stretch of a started car's bands where it stands, where simulated loads vary more than real ones
+    standing: float = 1.0  # stretch of a started car's bands where it stands (`evband.adaptation.standing`)
     groups: Groups = field(default_factory=Groups)  # how mean cars of bodies, makes and models differ from that of all
 
     @property
@@ -167,7 +167,8 @@ def _checked(meta: dict[str, Any], tensors: dict[str, NDArray]) -> Base:
         raise ValueError("it holds numbers that are not finite")
     if any(vectors[name].shape != (count,) for name, count in shapes.items()) or len(effect) != 3:
         raise ValueError("its scales do not fit its terms")
-    if min(*(numbers[name] for name in ("unit", "scale_sd", "standing")), *vectors["x_scale"], *vectors["r_scale"]) <= 0:
+    scales = [numbers[name] for name in ("unit", "scale_sd", "standing")]
+    if min(*scales, *vectors["x_scale"], *vectors["r_scale"]) <= 0:
         raise ValueError("a scale of it is not positive")
     return Base(
         hidden=hidden, theta=theta, spread=spread, cars=cars, **vectors, **numbers, trip_effect=(effect[0], effect[1], effect[2]),

@@ -54,11 +54,11 @@ def ahead(model: PowerModel, rows: Evidence) -> StudentMixture:
     return StudentMixture(features.y_std * mu + features.y_mean, scale, nu)
 
 
-def energy_after(model: PowerModel, rows: Evidence) -> dict[str, Any] | None:
-    """The energy part of a model that has learned from these rows."""
+def energy_after(model: PowerModel, rows: Evidence, found: StudentMixture) -> dict[str, Any] | None:
+    """The energy part of a model that has learned from these rows, of which it says what is `found`."""
     if model.energy_ is None:
         return None
-    errors, found = model.errors_, ahead(model, rows)
+    errors = model.errors_
     error = rows.y * model.feature_map_.y_std + model.feature_map_.y_mean - found.mean
     size, second = errors.size(found.aleatoric, 0.0), rows.every / model.settings_.hz
     trips = [

@@ -16,7 +16,7 @@ The next log goes on from P + A. Then the scale: how noisy the log is, from rows
 trips' own effects, taken as sqrt(e^2 + sum_k v_k z_k^2), v_k the variance of the next trip's effects as far as these trips tell
 (`members.of_next`), each trip a draw about the car's own level, nearer to it in some cars than in others. Where the
 temperature is unknown, a trip's own offset is larger: nobody knows whether it heats. Where the hills are known, its share of
-rolling resistance is smaller.
+rolling resistance is smaller. How wide bands are at a standstill is learned last (`standing`).
 """
 
 from __future__ import annotations
@@ -182,7 +182,12 @@ def after(
         trips=before.trips + trips,
     )
     if trips:  # the rest of a drive that was cut is no further trip
-        from evband.adaptation.trip_errors import energy_after  # energies need tables, which a GPU machine may not have
+        # Bands and energies need tables, which a GPU machine may not have.
+        from evband.adaptation.standing import standing_after
+        from evband.adaptation.trip_errors import ahead, energy_after
 
-        found.energy_ = energy_after(found, rows.thinned)
+        some = rows.thinned
+        said = ahead(found, some)
+        found.energy_ = energy_after(found, some, said)
+        found.calibration_ = standing_after(found, some, said, before.trips)
     return found

@@ -49,10 +49,10 @@ class _Windows:
 ByHorizon = dict[float, list[_Windows]]
 
 
-def fit_errors(drives: list[Drive], mean: TripMean | None = None) -> ErrorModel:
+def fit_errors(drives: list[Drive], mean: TripMean | None = None, usual: float = USUAL) -> ErrorModel:
     """From drives predicted by members that never saw them; an error if fewer than `LEAST_TRIPS` have measured power.
 
-    The mean over trips is fitted too, unless it is given."""
+    The mean over trips is fitted too, unless it is given; k is told by the EU that a share `usual` of them stay under."""
     drives = [d for d in drives if np.isfinite(d.power_kw).mean() >= 0.5 and len(d) >= HORIZONS_S[0] * d.hz]
     if len(drives) < LEAST_TRIPS:
         raise TripsError(
@@ -67,7 +67,7 @@ def fit_errors(drives: list[Drive], mean: TripMean | None = None) -> ErrorModel:
     trips = replace(trips, spread=steadied(trips.spread, min(len(d.members) for d in drives)))
     noise = float(np.mean([d.noise.mean() for d in drives]))
     shape = _shape(_by_horizon(drives), trips, seconds, noise)
-    best = _level(shape, trips, seconds)
+    best = _level(shape, trips, seconds, float(np.quantile(trips.spread, usual)))
     best = replace(best, most=float(np.quantile(np.concatenate([d.noise for d in drives]), 0.99)))
     return replace(best, lasting=how_lasting(best, drives), mean=mean, ways=fit_ways(drives, best.bias))
 
@@ -152,7 +152,7 @@ def _second_moment(w: _Windows, bias: float, noise: float) -> float:
     return float(np.mean((w.error - bias) ** 2 / relative_size(w.noise, SHAPE_SHARE, noise)))
 
 
-def _level(shape: ErrorModel, trips: _Windows, seconds: Array) -> ErrorModel:
+def _level(shape: ErrorModel, trips: _Windows, seconds: Array, usual: float) -> ErrorModel:
     """Trip effect, factor of the within part, share, weight of EU and bias at the mode of the Student-t posterior.
 
     Priors: logs of tau^2 (around half the robust variance of the trips' errors), of the factor and of k with deviations
@@ -160,7 +160,6 @@ def _level(shape: ErrorModel, trips: _Windows, seconds: Array) -> ErrorModel:
     """
     from scipy.optimize import minimize
 
-    usual = float(np.quantile(trips.spread, USUAL))
     within = shape.within(seconds)
     deviation = robust_deviation(trips.error) + 1e-6
     centre = np.array([2.0 * np.log(deviation) - 0.7, np.log(PRIOR_FACTOR), 0.0, np.log(PRIOR_SPREAD), 0.0])
