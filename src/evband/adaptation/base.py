@@ -25,6 +25,7 @@ from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as save_tensors
 
 from evband.adaptation.groups import Groups
+from evband.calibration.value import Calibration
 from evband.errors import ArtifactError
 from evband.features.wheel import INPUTS, ROADS
 from evband.files import header_json, read_bounded, write_whole
@@ -167,9 +168,9 @@ def _checked(meta: dict[str, Any], tensors: dict[str, NDArray]) -> Base:
         raise ValueError("it holds numbers that are not finite")
     if any(vectors[name].shape != (count,) for name, count in shapes.items()) or len(effect) != 3:
         raise ValueError("its scales do not fit its terms")
-    scales = [numbers[name] for name in ("unit", "scale_sd", "standing")]
-    if min(*scales, *vectors["x_scale"], *vectors["r_scale"]) <= 0:
+    if min(numbers["unit"], numbers["scale_sd"], vectors["x_scale"].min(), vectors["r_scale"].min()) <= 0:
         raise ValueError("a scale of it is not positive")
+    Calibration(standing=numbers["standing"])  # a ValueError where no model could have it
     return Base(
         hidden=hidden, theta=theta, spread=spread, cars=cars, **vectors, **numbers, trip_effect=(effect[0], effect[1], effect[2]),
         errors=errors, about=str(meta["about"]),

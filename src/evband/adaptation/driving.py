@@ -92,10 +92,10 @@ class Learner:
         found = []
         for engine in (before, after):
             engine.reset(0)
-            found.append(
-                np.mean([engine.tick(row[: self._inputs], row[self._inputs : -EXTRA]).tolist() for row in rows], 0)
-            )
-        old, new = found  # mean, lower, upper, ...
+            found.append([engine.tick(row[: self._inputs], row[self._inputs : -EXTRA]).tolist() for row in rows])
+        moving = np.array([row[-2] >= STANDING_KMH for row in rows])
+        some = moving if moving.any() else ~moving  # at a standstill width has a factor of its own
+        old, new = (np.array(bands)[some].mean(0) for bands in found)  # mean, lower, upper, ...
         return float(new[0] - old[0]), float((new[2] - new[1]) / (old[2] - old[1]))
 
     def _next_piece(self) -> bool:

@@ -84,7 +84,7 @@ def started(ground: Base, sheet: Sheet, seed: int = 0, hz: float = 1.0) -> Power
 def energy_of(ground: Base, mass_kg: float) -> dict[str, Any]:
     """The energy part of a car of which no trip is known: errors of power grow with the mass."""
     tonnes = mass_kg / 1000.0
-    scaled = {"bias": 1, "tau2": 2, "slow": 2, "fast": 2, "noise": 2, "most": 2}
+    scaled = {"bias": 1, "tau2": 2, "slow": 2, "fast": 2, "noise": 2, "most": 2, "usual": 2}
     known = {name: value * tonnes ** scaled.get(name, 0) for name, value in ground.errors.items()}
     return known | {"planned": simulated_plans(mass_kg)}
 

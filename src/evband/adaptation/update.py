@@ -10,8 +10,8 @@ rows (trip effects integrated out),
     w <- w + (A + P)^-1 (phi' W (y - w . phi) + A^(1/2) xi),   xi ~ N(0, I)
 
 which turns draws from the prior into draws from the posterior (a perturbed, anchored MAP; exact for Gaussian noise).
-The xi of all members add up to zero, as the prior's draws do about the mean car: what thirty draws would err by together
-is no part of the answer.
+The xi of all members add up to zero, as the prior's draws do about the mean car, so that thirty draws err by little
+together (by nothing in road-load terms, were the members' information alike).
 The next log goes on from P + A. Then the scale: how noisy the log is, from rows on the move and errors e without the
 trips' own effects, taken as sqrt(e^2 + sum_k v_k z_k^2), v_k the variance of the next trip's effects as far as these trips tell
 (`members.of_next`), each trip a draw about the car's own level, nearer to it in some cars than in others. Where the
@@ -189,5 +189,5 @@ def after(
         some = rows.thinned
         said = ahead(found, some)
         found.energy_ = energy_after(found, some, said)
-        found.calibration_ = standing_after(found, some, said, before.trips)
+        found.calibration_ = standing_after(found, some, said)
     return found

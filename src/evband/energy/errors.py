@@ -102,11 +102,9 @@ class ErrorModel:
 
     def scale_kwh(self, seconds: Any, size_s: Any, members_kwh: Array, unit: Any = 1.0) -> Any:
         """Of the energy over a stretch: `size_s` is the sum of its g over its seconds, `members_kwh` [M, ...] the members' energies;
-        errors without EU are `unit` times those of this model."""
+        errors are `unit` times those of this model."""
         hours = unit * seconds / 3600.0
-        return np.sqrt(
-            self.of_mean(seconds, size_s / seconds) * hours * hours + self.epistemic(members_kwh, seconds / 3600.0)
-        )
+        return np.sqrt(self.of_mean(seconds, size_s / seconds) * hours * hours + self.epistemic(members_kwh, hours))
 
     def sizes(self, drive: Drive) -> Array:
         """g of every row of a drive."""

@@ -100,6 +100,8 @@ def learned(model: PowerModel, trips: Trips, seed: int, level: float) -> Learned
 def scores_ahead(model: PowerModel, rows: Evidence, level: float) -> dict[str, float]:
     """CRPS and coverage of rows that the model has not learned from."""
     some = rows.of(np.arange(0, len(rows.y), EVERY))
-    found, power = ahead(model, some), some.y * model.feature_map_.y_std + model.feature_map_.y_mean
+    standing, moving = model.calibration_.factors
+    found = ahead(model, some).stretched(np.where(some.moving, moving, standing))
+    power = some.y * model.feature_map_.y_std + model.feature_map_.y_mean
     inside = np.minimum(*found.tails(power)) >= (1.0 - level) / 2.0
     return {"crps_kw": float(found.crps(power, tolerance=1e-3).mean()), "coverage": float(inside.mean())}
