@@ -174,6 +174,22 @@ def test_valhalla_route_and_trace(tmp_path):
     assert way.places[1] == pytest.approx(LAT)
 
 
+def test_a_trace_in_miles_has_its_elevation_in_feet(tmp_path):
+    """As Valhalla's serializer of traces writes both."""
+    edges = [
+        {"length": 2.0, "speed": 80, "mean_elevation": 400.0},
+        {"length": 2.448, "speed": 50, "mean_elevation": 450.0},
+    ]
+    miles = [{"length": e["length"] / 1.609344, "speed": e["speed"] / 1.609344, "mean_elevation": e["mean_elevation"] / 0.3048} for e in edges]  # fmt: skip
+    ways = [
+        read_way(write(tmp_path, "t.json", {"units": unit, "shape": encoded(LAT, LON, 6), "edges": some}))
+        for unit, some in (("kilometers", edges), ("miles", miles))
+    ]
+    assert ways[0].elevation[1] == pytest.approx([400.0, 450.0])
+    assert ways[1].elevation[1] == pytest.approx(ways[0].elevation[1])
+    assert ways[1].speed_kmh == pytest.approx(ways[0].speed_kmh)
+
+
 def test_a_profile_written_and_read_again_is_the_same_route(tmp_path):
     times = [10 * i for i in range(41)]
     for content in (gpx("trkpt", north(41, times=times)), valhalla(elevation=[400.0 + i for i in range(149)], elevation_interval=30.0)):  # fmt: skip

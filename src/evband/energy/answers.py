@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -50,7 +51,7 @@ def _next_speed(left: dict[float, float], speeds: Array) -> float | None:
         return float(speeds[len(speeds) // 2])
     curve = _curve(left, speeds)
     low = max((kmh for kmh in left if left[kmh] >= 0.0), default=-np.inf)
-    high = min(kmh for kmh in left if kmh > low and left[kmh] < 0.0)
+    high = min((kmh for kmh in left if kmh > low and left[kmh] < 0.0), default=np.inf)
     if np.isfinite(low):
         between = (speeds > low) & (speeds < high)
         if not between.any():
@@ -105,13 +106,14 @@ def advice_lines(given: Range, found: dict[str, float | None]) -> list[str]:
         lines = [f"drive at most {kmh:.0f} km/h to arrive at 95 % {with_reserve}"]
     else:
         lines = [f"no speed from {SLOWEST_KMH:.0f} km/h on makes the arrival {with_reserve} 95 % sure"]
+    whole = 100 if soc is None else min(100, math.ceil(soc - 1e-6))  # a little less would not do
     if soc is None:
         lines.append(f"not even a full battery makes the arrival {with_reserve} 95 % sure; plan a charge on the way")
     elif load:
         choice = "" if kmh is None else "or "
-        lines.append(f"{choice}charge to {soc:.0f} % before departure ({load:.1f} kWh more) and drive as planned")
+        lines.append(f"{choice}charge to {whole:d} % before departure ({load:.1f} kWh more) and drive as planned")
     else:
-        lines.append(f"{soc:.0f} % of charge at departure would do")
+        lines.append(f"{whole:d} % of charge at departure would do")
     return lines
 
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from evband.energy.drives import Drive
 from evband.errors import ArtifactError, SettingsError
-from evband.features.wheel import USUAL
+from evband.features.wheel import USUAL, SheetMap
 from evband.vehicles.physics import BASE_KW, DRIVING, GRAVITY, REGENERATING, wheel_power
 
 if TYPE_CHECKING:
@@ -80,7 +80,10 @@ def stops_kw(minutes: float, idle_kw: float, drive: Drive, route_km: float) -> A
 
 
 def car_of(model: PowerModel) -> tuple[float, float]:
-    """(drag area in m2, power at a standstill in kW) as fitting read them off the road-load path, within what cars have."""
+    """(drag area in m2, power at a standstill in kW): as fitting read them off the road-load path, within what cars have;
+    the drag area of a data sheet as it stands there."""
+    if isinstance(model.feature_map_, SheetMap):
+        return float(model.feature_map_.wheel[1]), BASE_KW
     saved = (model.energy_ or {}).get("car")
     try:
         drag, idle = (DRAG_M2, BASE_KW) if saved is None else (float(saved["drag_m2"]), float(saved["idle_kw"]))

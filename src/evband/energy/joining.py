@@ -40,7 +40,12 @@ def left_out(model: PowerModel, route: Route, doubts: Doubts) -> list[str]:
     brought = [*(route.along if route.log is None else ()), *(["ambient_temp_c"] if doubts.ambient_sd_c else [])]
     used = (*model.feature_map_.channels, "elevation_m", "grade_pct")
     unused = [c for c in dict.fromkeys(brought) if c not in used]
-    return [f"the model does not use {', '.join(unused)}, because its inputs lack it"] if unused else []
+    notes = [f"the model does not use {', '.join(unused)}, because its inputs lack it"] if unused else []
+    if doubts.ambient_sd_c and not unused and "ambient_temp_c" not in route.channels:
+        notes.append(
+            "the spread of the temperature does not count, since the route does not say how warm it is; give --ambient"
+        )
+    return notes
 
 
 def way_ahead(route: Any, driven: Trip | None, ambient_c: float | None = None) -> Route:
@@ -72,7 +77,7 @@ def joined(driven: Trip | None, route: Trip, channels: tuple[str, ...], again: b
     """
     assert route.hz is not None
     names = list(dict.fromkeys(("speed_kmh", "acceleration_ms2", SENSED, *EDGES, *channels)))
-    planned = [c for c in names if c in route.table.columns]
+    planned = [c for c in (*names, READINGS, AGE) if c in route.table.columns]
     parts = [route.table.select(planned), *([_without_fall(route.table.select(planned))] if again else [])]
     if driven is not None:
         own = [c for c in (*names, "power_kw", READINGS, AGE, "segment") if c in driven.table.columns]

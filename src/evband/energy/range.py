@@ -236,7 +236,7 @@ def _predicted(
         ("wind_ms", "wind", doubts.head_wind_sd_ms),
         (CABIN, "cabin", unsure),
     ):
-        if np.any(spread) and channel in channels:
+        if np.any(spread) and channel in channels and channel in trip.table.columns:
             shifts[name] = Trip(name, trip.table.with_columns(pl.col(channel) + spread), trip.hz)
     drive, *others = predicted_drives(model, Trips([trip, *shifts.values()]))
     spreads = {name: other.mean - drive.mean for name, other in zip(shifts, others, strict=True)}
@@ -312,6 +312,9 @@ def what_ifs(
     for name, (channel, change) in WHAT_IFS.items() if variants else ():
         if channel is not None and channel not in model.feature_map_.channels:
             found[name] = f"the model has no {channel} among its inputs, so it cannot say"
+            continue
+        if channel == "ambient_temp_c" and channel not in way.channels:
+            found[name] = "the route does not say how warm it is, so the plan cannot say; give --ambient"
             continue
         try:
             found[name] = planned(*change(way, doubts))

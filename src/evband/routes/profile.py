@@ -24,6 +24,7 @@ from evband.trips.readings import integral
 Array = NDArray[np.float64]
 
 RATE_MS2 = 1.2  # speeding up and braking of an unhurried driver
+PROFILE = ("speed_kmh", "distance_km", "time_s", "stop_s")
 PLACES = ("elevation_m", "ambient_temp_c", "wind_ms", "grade_pct", "hvac_power_kw")
 LOG_STEP_S = 2.5  # a time profile sampled more finely than this is a log
 # The border of routes: what is beyond is one sentence, and no memory or time is spent on it.
@@ -155,16 +156,34 @@ class Route:
 
 def profile_table(path: Path, data: bytes) -> pl.DataFrame | None:
     """The file's table if it is a profile; None if it should be read as a log."""
-    header = {name.strip(' "\r') for name in data[:4096].removeprefix(b"\xef\xbb\xbf").split(b"\n")[0].decode("utf-8", "replace").split(",")}  # fmt: skip
+    header = {_name(name) for name in data[:4096].removeprefix(b"\xef\xbb\xbf").split(b"\n")[0].decode("utf-8", "replace").split(",")}  # fmt: skip
     if not data.strip():
         raise LogError(f"{path}: the route is empty; it needs speed_kmh and distance_km or time_s.")
     if "speed_kmh" not in header or not header & {"distance_km", "time_s"}:
         return None
     table = parse(path, data)
-    if "time_s" in table.columns and "stop_s" not in table.columns and table.height > 20:
-        step = np.median(np.diff(_numbers(table, "time_s", str(path))))
+    if "time_s" in header and "stop_s" not in header and table.height > 20:
+        time = next(name for name in table.columns if _name(name) == "time_s")
+        step = np.median(np.diff(_numbers(table, time, str(path))))
         return None if step <= LOG_STEP_S else table
     return table
+
+
+def from_users(table: pl.DataFrame, where: str, start_kmh: float = 0.0) -> Route:
+    """A profile as people write it: spaces and capitals in its names do not count, and what it has beyond is noted."""
+    names = [_name(name) for name in table.columns]
+    if len(set(names)) == len(names):
+        table = table.rename(dict(zip(table.columns, names, strict=True)))
+    found = from_profile(table, where, start_kmh)
+    unused = [name for name in table.columns if name and name not in (*PROFILE, *PLACES)]
+    if not unused:
+        return found
+    note = f"the route's {', '.join(unused[:5])} is not used; beside speed a route has {', '.join((*PROFILE[1:], *PLACES))}"
+    return replace(found, notes=(*found.notes, note))
+
+
+def _name(text: str) -> str:
+    return text.strip(' "\r').lower()
 
 
 def from_profile(table: pl.DataFrame, where: str, start_kmh: float = 0.0) -> Route:

@@ -12,7 +12,7 @@ from evband.errors import EvbandError, FormatError, LogError, SettingsError
 from evband.files import json_value, read_bounded
 from evband.logs.border import foreseen
 from evband.routes import geojson, gpx, osrm, valhalla
-from evband.routes.profile import Route, from_log, from_profile, only_trip, profile_table
+from evband.routes.profile import Route, from_log, from_users, only_trip, profile_table
 from evband.routes.way import Way
 from evband.trips import Trip
 
@@ -44,7 +44,7 @@ def read_route(source: Any, start_kmh: float = 0.0) -> Route:
         from evband.logs.reading import to_polars
 
         source = to_polars(source, "a path, a trip")
-    return from_profile(source, "route", start_kmh)
+    return from_users(source, "route", start_kmh)
 
 
 def read_way(path: Path) -> Way | None:
@@ -75,7 +75,7 @@ def _way(path: Path, data: bytes) -> Way | None:
 def _from_table(path: Path, data: bytes, start_kmh: float) -> Route:
     table = profile_table(path, data)
     if table is not None:
-        return from_profile(table, str(path), start_kmh)
+        return from_users(table, str(path), start_kmh)
     from evband.logs.reading import read_trips
 
     try:

@@ -53,6 +53,7 @@ def read_trace(data: dict[str, Any], where: str) -> Way:
         edges = [edge for edge in data["edges"] if edge["length"] > 0]
         metres = 1000.0 * unit * np.array([float(edge["length"]) for edge in edges])
         speed = np.array([_edge_speed(edge, unit) for edge in edges])
+        to_m, _ = conversion("elevation_m", "m" if unit == 1.0 else "ft")
         height = np.array([float(edge.get("mean_elevation", np.nan)) for edge in edges])
         lat, lon = decode_polyline(data["shape"], 6, where)
     except (LookupError, TypeError, ValueError, AttributeError):
@@ -62,7 +63,7 @@ def read_trace(data: dict[str, Any], where: str) -> Way:
     metres = scaled(metres, float(metres.sum()), np.zeros(1), where)
     middles = (np.cumsum(metres) - metres / 2) / 1000.0
     known = np.isfinite(height) & (height < 30_000)  # 32768: no tile
-    elevation = (middles[known], height[known]) if known.any() else None
+    elevation = (middles[known], to_m * height[known]) if known.any() else None
     way = Way(where, metres, speed, elevation=elevation, places=along(lat, lon, metres.sum()), notes=(NOTE,))
     return from_speeds(way, metres, speed)
 
