@@ -76,3 +76,9 @@ def test_columns_that_a_profile_does_not_have_are_named(tmp_path) -> None:
     assert note.startswith(
         "the route's elevation_ft is not used; beside speed a route has distance_km, time_s, stop_s, elevation_m"
     )
+
+
+def test_a_truck_may_climb() -> None:
+    way = pl.DataFrame({"distance_km": [0.0, 10.0], "speed_kmh": [60.0, 60.0], "elevation_m": [0.0, 400.0]})
+    found = plan(evband.start("eActros 600"), 80, None, way, ambient_c=15.0)
+    assert 300.0 < 10.0 * found.energy_kwh(0.5) < 900.0  # kWh/100 km; lifting 30 t alone takes 330

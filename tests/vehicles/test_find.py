@@ -79,6 +79,14 @@ def test_ambiguous_and_unknown_names():
             find(odd)
 
 
+def test_the_base_of_a_sheet_may_be_named_as_any_vehicle(tmp_path):
+    """Once the catalogue was searched twice, so that one vehicle seemed to be two."""
+    path = tmp_path / "own.toml"
+    path.write_text('name = "Ours"\nbase = "zoe 52"\n')
+    own, base = read_sheets(path)[0], find("zoe 52")
+    assert (own.kerb_kg, own.cd, own.area_m2, own.source) == (base.kerb_kg, base.cd, base.area_m2, base.source)
+
+
 def test_sheets_of_the_users_own(tmp_path):
     path = tmp_path / "sheet.toml"
     path.write_text('name = "Our van"\nbase = "eSprinter"\nload_kg = 900\ncrr = [0.0085, "coast-down", 0.05]\n')

@@ -64,9 +64,11 @@ class Learner:
     ) -> bool:
         """One grid row of the drive, `start` where the network's state began; True where `model` is a new one."""
         standing = speed_kmh < STANDING_KMH
-        self._stood = self._stood + 1.0 / self._hz if standing else 0.0
-        if self._stood > PARKED_S:
-            return self.end() if self.rows else False
+        self._stood = min(self._stood + 1.0 / self._hz, PARKED_S + 1.0) if standing else 0.0
+        if (stood := self._stood) > PARKED_S:
+            changed = self.end() if self.rows else False
+            self._stood = stood  # still parked: what it draws now is no drive
+            return changed
         power = math.nan if power_kw is None or (standing and power_kw < CHARGING_KW) else power_kw
         row = np.concatenate([x, r, [start or not self.rows, speed_kmh, power]])
         self.rows.append(row)
@@ -130,6 +132,8 @@ class Learner:
             self.model = updated(self.before, found, int(not self._pieces), traces, self._seed)
         except EvbandError as problem:
             notes, self.model = [f"nothing is learned from this drive: {problem}".rstrip(".")], self.before
+        except np.linalg.LinAlgError:
+            notes, self.model = ["nothing is learned from this drive: its rows are all alike"], self.before
         self.notes += [] if self._refused else notes
         self._refused |= bool(notes)
         return True

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evband.adaptation.checks import check_learns
-from evband.adaptation.location import set_location
+from evband.adaptation.location import centred, set_location
 from evband.adaptation.made_up import drive_of_mean, signals_of
 from evband.adaptation.members import ROUNDS, Evidence, Members
 from evband.adaptation.update import trip_effects
@@ -213,7 +213,7 @@ def adapt_to_energy(model: PowerModel, trips: Sequence[TripEnergy], seed: int = 
     for _ in range(ROUNDS):
         normal = members.normal((NU + 1) / (NU + (error / sd) ** 2) / sd**2 / alike)
         error, _ = members.errors(normal, precision)
-    noise = np.random.default_rng([seed, len(known)]).standard_normal(members.prior.shape)
+    noise = centred(np.random.default_rng([seed, len(known)]).standard_normal(members.prior.shape))
     set_location(views, members.prior + normal.drawn(precision, noise))
     precision += normal.information
     after = copy(model)

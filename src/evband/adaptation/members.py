@@ -63,7 +63,7 @@ class Evidence:
         """Rows on the move of each trip that has enough of them: a parked car says nothing about the scale."""
         whole = [np.arange(group.start, group.stop) for group in self.groups]
         found = [group[self.moving[group]] for group in whole]
-        return [group for group in found if len(group) * self.every >= FEWEST_ROWS] or whole
+        return [group for group in found if len(group) * self.every >= FEWEST_ROWS]
 
     def of(self, rows: slice | NDArray[np.int64], every: int = 1) -> Evidence:
         """Some of the rows."""

@@ -195,7 +195,8 @@ class Batch:
         index = np.where(inside, begin[:, None] + steps, 0)
         moving = np.zeros(first[-1], bool)
         for k, part in enumerate(parts):
-            moving[first[k] + np.concatenate(part.moving_rows)] = True
+            for group in part.moving_rows:
+                moving[first[k] + group] = True
         self.moving = _tensor(moving[index] & inside, device)
         self.inside, self.length = _tensor(inside, device), _tensor(length, device)
         owner = np.repeat(np.arange(len(parts)), [len(part.groups) for part in parts])

@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from evband.channels import READINGS
 from evband.energy.ahead import FARTHEST_KM, Ahead, long_enough
 from evband.energy.battery import check_battery, held_kwh, known_battery
 from evband.energy.cabin import with_cabin
@@ -201,6 +202,11 @@ def plan(
         way = way.with_everywhere("wind_ms", doubts.head_wind_ms)
     check_supplies(model, way)
     trip = way.on_grid(model.settings_.hz, model.settings_.bridge_s)
+    if (
+        way.log is None and model.adaptation_ is not None
+    ):  # a plan is known as closely as the logs that the car learned from
+        known = pl.lit(model.adaptation_.asked_at / model.settings_.hz)
+        trip = replace(trip, table=trip.table.with_columns(known.alias(READINGS)))
     once, rows = len(trip), 0 if driven is None else len(driven)
     errors = model.errors_
     whole = joined(driven, trip, model.feature_map_.channels, again=beyond)

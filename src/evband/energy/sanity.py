@@ -17,6 +17,7 @@ import polars as pl
 from evband.channels import CHANNELS, DENSE, EDGES, READINGS
 from evband.errors import EvbandError, SettingsError
 from evband.features.physics import CLIMB, FASTER_TAKES_LESS, LOADS, MASS_KG, SLOWEST_KMH, STANDING_KW, STEP_KMH
+from evband.features.wheel import USUAL, SheetMap
 from evband.trips import Trip, Trips
 from evband.vehicles.physics import GRAVITY
 
@@ -31,6 +32,7 @@ LIMITS = {  # of the effective terms, which hold the drive train's losses, too: 
 UNITS = {"effective mass": "kg", "rolling resistance": "N", "drag area": "m2"}
 SETTLED_S = 240.0
 LEAST_KWH_100KM, MOST_KWH_100KM = 4.0, 300.0
+HEAVY_KG = 4000.0  # a vehicle beyond this may take as many times more
 FALL_M_PER_KM = 5.0  # a road that falls more than this may take hardly any energy
 MUCH_M = 100.0  # lifting a car so far takes some 0.5 kWh
 
@@ -106,7 +108,9 @@ def implausible(model: PowerModel, kwh: float, km: float, route: Trip) -> list[s
     height = route.table["elevation_m"].drop_nulls().to_numpy() if route.has("elevation_m") else np.zeros(1)
     fall = float(height[0] - height[-1]) / max(km, 1e-6)
     use = 100.0 * kwh / max(km, 1e-6)
-    if km >= 1.0 and (use > MOST_KWH_100KM or (use < LEAST_KWH_100KM and fall < FALL_M_PER_KM)):
+    wheel = model.feature_map_.wheel if isinstance(model.feature_map_, SheetMap) else USUAL
+    most = MOST_KWH_100KM * max(1.0, wheel[0] / HEAVY_KG)
+    if km >= 1.0 and (use > most or (use < LEAST_KWH_100KM and fall < FALL_M_PER_KM)):
         why = (
             f"{found[0]}; {REASONS}"
             if found

@@ -24,7 +24,7 @@ SHORT = {"vw": "volkswagen", "mb": "mercedes", "chevy": "chevrolet"}  # makes as
 def catalogue() -> tuple[Sheet, ...]:
     """The sheets that ship with the package, in the order of the file."""
     text = files("evband.vehicles").joinpath("catalogue.toml").read_text("utf-8")
-    return _sheets(tomllib.loads(text), "catalogue.toml", ())
+    return _sheets(tomllib.loads(text), "catalogue.toml")
 
 
 def read_sheets(path: str | Path) -> tuple[Sheet, ...]:
@@ -32,7 +32,7 @@ def read_sheets(path: str | Path) -> tuple[Sheet, ...]:
 
     With `base = "name"` a sheet starts from that vehicle of the catalogue, and needs only what differs.
     """
-    return _sheets(read_toml(path, VehicleError, "data sheet", LARGEST_BYTES), str(path), catalogue())
+    return _sheets(read_toml(path, VehicleError, "data sheet", LARGEST_BYTES), str(path))
 
 
 def find(name: str, own: Sequence[Sheet] = ()) -> Sheet:
@@ -91,24 +91,24 @@ def _likeness(wanted: tuple[str, ...], key: str) -> float:
     return met / max(len(wanted), 1) + 0.2 * ratio(None, " ".join(wanted), key).ratio()
 
 
-def _sheets(data: dict[str, Any], where: str, bases: Sequence[Sheet]) -> tuple[Sheet, ...]:
+def _sheets(data: dict[str, Any], where: str) -> tuple[Sheet, ...]:
     listed = data.get("vehicle", [data])
     if not isinstance(listed, list) or not all(isinstance(one, dict) for one in listed):
         raise VehicleError(f"{where}: write each vehicle as a table [[vehicle]].")
     if "vehicle" in data and len(data) > 1:
         other = next(key for key in data if key != "vehicle")
         raise VehicleError(f"{where}: {other} stands beside [[vehicle]]; put it into one of them.")
-    return tuple(_sheet(one, f"{where}, vehicle {i + 1}" if len(listed) > 1 else where, bases) for i, one in enumerate(listed))  # fmt: skip
+    return tuple(_sheet(one, f"{where}, vehicle {i + 1}" if len(listed) > 1 else where) for i, one in enumerate(listed))  # fmt: skip
 
 
-def _sheet(data: dict[str, Any], where: str, bases: Sequence[Sheet]) -> Sheet:
+def _sheet(data: dict[str, Any], where: str) -> Sheet:
     base = data.get("base")
     if base is None:
         return Sheet.from_dict(data, where)
     if not isinstance(base, str):
         raise VehicleError(f"{where}: base is {base!r}; write the name of a vehicle of the catalogue.")
     own = {key: value for key, value in data.items() if key != "base"}
-    start = find(base, bases).to_dict()
+    start = find(base).to_dict()
     if "cda_m2" in own or {"cd", "area_m2"} & set(own):
         start.pop("cda_m2", None)
     if "cda_m2" in own:
