@@ -83,6 +83,14 @@ def test_energy_is_found_in_every_way(started: evband.PowerModel, tmp_path) -> N
     assert read_energy(path, with_battery)[1].energy_kwh == pytest.approx(0.05 * charge)
 
 
+def test_commutes_that_differ_only_in_the_charge_at_their_start_all_count(started: evband.PowerModel, tmp_path) -> None:
+    path = tmp_path / "trips.csv"
+    lines = [f"20,25,{soc},{soc - 6}" for soc in range(90, 80, -1)]
+    path.write_text("\n".join(["distance_km,duration_min,soc_start,soc_end", *lines]) + "\n")
+    found = adapt_to_energy(started, read_energy(path, started, capacity_kwh=50.0))
+    assert found.adaptation_.trips == 10
+
+
 @pytest.mark.parametrize(
     ("row", "words"),
     [

@@ -61,6 +61,7 @@ class TripEnergy:
     speed_kmh: float
     energy_kwh: float
     ambient_c: float = math.nan
+    soc: float = math.nan  # % at the start: commutes are alike but for it
 
     @property
     def kw(self) -> float:
@@ -70,6 +71,7 @@ class TripEnergy:
     def trace(self) -> str:
         """By which it is known again."""
         text = f"{self.distance_km:.6g} {self.speed_kmh:.6g} {self.energy_kwh:.6g} {self.ambient_c:.6g}"
+        text += "" if math.isnan(self.soc) else f" {self.soc:.6g}"
         return ENERGIES + hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
@@ -130,7 +132,7 @@ def _trip(row: dict[str, str | None], where: str, capacity_kwh: float | None, mo
     ambient = number.get("ambient_temp_c", math.nan)
     if not (math.isnan(ambient) or AMBIENTS[0] <= ambient <= AMBIENTS[1]):
         raise LogError(f"{where}: ambient_temp_c is {ambient:g}, which no weather is; give it in degrees Celsius.")
-    return TripEnergy(km, speed, energy, ambient)
+    return TripEnergy(km, speed, energy, ambient, number.get("soc_start", math.nan))
 
 
 def _numbers(row: dict[str, str | None], where: str) -> dict[str, float]:
