@@ -41,7 +41,7 @@ def left_out(model: PowerModel, route: Route, doubts: Doubts) -> list[str]:
     used = (*model.feature_map_.channels, "elevation_m", "grade_pct")
     unused = [c for c in dict.fromkeys(brought) if c not in used]
     notes = [f"the model does not use {', '.join(unused)}, because its inputs lack it"] if unused else []
-    if doubts.ambient_sd_c and not unused and "ambient_temp_c" not in route.channels:
+    if doubts.ambient_sd_c and "ambient_temp_c" not in (*unused, *route.channels):
         notes.append(
             "the spread of the temperature does not count, since the route does not say how warm it is; give --ambient"
         )

@@ -202,9 +202,7 @@ def plan(
         way = way.with_everywhere("wind_ms", doubts.head_wind_ms)
     check_supplies(model, way)
     trip = way.on_grid(model.settings_.hz, model.settings_.bridge_s)
-    if (
-        way.log is None and model.adaptation_ is not None
-    ):  # a plan is known as closely as the logs that the car learned from
+    if way.log is None and model.adaptation_ is not None:  # known as closely as the logs that the car learned from
         known = pl.lit(model.adaptation_.asked_at / model.settings_.hz)
         trip = replace(trip, table=trip.table.with_columns(known.alias(READINGS)))
     once, rows = len(trip), 0 if driven is None else len(driven)

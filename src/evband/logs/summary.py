@@ -77,8 +77,8 @@ def warnings_of(trips: Iterable[Trip]) -> list[str]:
         else:
             what = "stretches" if kind in ("fill", "stuck") else "readings"
             count = sum(finding.count for _, finding in found)
-            count_of = len({one.trip_id for one, _ in found})
-            where = trip.trip_id if count_of == 1 else f"{count_of} trips, first {trip.trip_id}"
+            concerned = len({one.trip_id for one, _ in found})
+            where = trip.trip_id if concerned == 1 else f"{concerned} trips, first {trip.trip_id}"
             notes.append(f"{kind}{of}: {count} {what} {action} in {where} (evband inspect shows them)")
     return notes
 
